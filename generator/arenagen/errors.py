@@ -1,0 +1,115 @@
+"""Problems of an input, and the one error that carries them.
+
+Owns spans, problems and their text: file:line:col, code, message, the source line
+with a caret, and a hint. Every stage returns or raises problems; none prints them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Severity = Literal["error", "warning"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A place in a file: 1-based line and column, and the length of the token."""
+
+    file: str
+    line: int
+    column: int
+    length: int = 1
+    source: str = field(default="", compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+    def excerpt(self) -> list[str]:
+        """The source line and a caret line below it; nothing where no text is known."""
+        if not self.source.strip():
+            return []
+        number = str(self.line)
+        margin = " " * len(number)
+        room = max(1, len(self.source) - self.column + 1)
+        caret = "^" * max(1, min(self.length, room))
+        pad = "".join(
+            "\t" if char == "\t" else " " for char in self.source[: self.column - 1]
+        )
+        return [f" {number} | {self.source}", f" {margin} | {pad}{caret}"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong or suspicious, with its place and its cure."""
+
+    code: str
+    message: str
+    span: Span
+    hint: str = ""
+    severity: Severity = "error"
+    related: tuple[tuple[str, Span], ...] = ()
+
+    def __str__(self) -> str:
+        lines = [f"{self.span}: {self.severity} {self.code}: {self.message}"]
+        lines += self.span.excerpt()
+        for label, span in self.related:
+            lines.append(f" = {label}: {span}")
+            lines += span.excerpt()
+        if self.hint:
+            lines.append(f" = hint: {self.hint}")
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for machines."""
+        return {
+            "code": self.code,
+            "severity": self.severity,
+            "message": self.message,
+            "file": self.span.file,
+            "line": self.span.line,
+            "column": self.span.column,
+            "length": self.span.length,
+            "hint": self.hint,
+            "related": [
+                {"label": label, "file": at.file, "line": at.line, "column": at.column}
+                for label, at in self.related
+            ],
+        }
+
+
+class ArenagenError(Exception):
+    """Bad input that stops a command; its text is meant for the user."""
+
+
+class InputProblems(ArenagenError):
+    """An input has problems; carries all of them, in order of place."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sort_problems(problems))
+        super().__init__("\n\n".join(str(problem) for problem in self.problems))
+
+
+def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
+    """By place, then code; equal ones once."""
+    unique = dict.fromkeys(problems)
+    return sorted(unique, key=lambda each: (each.span, each.code, each.message))
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """The known word most like `word`, if one is close enough to be a slip."""
+    by_lower = {each.lower(): each for each in known}
+    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
+    return by_lower[matches[0]] if matches else None
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """A hint that names the nearest known word, or lists a short choice."""
+    close = nearest(word, known)
+    if close is not None:
+        return f"did you mean `{close}`?"
+    if known and len(known) <= 24:
+        return "known here: " + ", ".join(known)
+    return ""

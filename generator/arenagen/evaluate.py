@@ -1,0 +1,136 @@
+"""Exact evaluation of formulas over integers of any size.
+
+Takes a tree and a scope that gives names and functions their values; returns a value.
+An undefined result is an EvaluationError, never a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+from .formula import (
+    Binary,
+    Bool,
+    Call,
+    Compare,
+    Expr,
+    IfElse,
+    Int,
+    Logic,
+    Name,
+    Str,
+    Unary,
+    spell,
+)
+
+Value: TypeAlias = int | bool | str | tuple[str, ...] | tuple[int, ...]
+
+
+class EvaluationError(Exception):
+    """A formula without a value for these inputs; says which part and why."""
+
+
+class Scope(Protocol):
+    """Where a formula's names and functions come from."""
+
+    def value(self, name: str) -> Value:
+        """The value of a name."""
+
+    def call(self, name: str, arguments: Sequence[Value]) -> Value:
+        """The value of a function of the schema."""
+
+
+def evaluate(expr: Expr, scope: Scope) -> Value:
+    """The value of a formula that `infer` has typed.
+
+    Raises EvaluationError for a division by zero or a list without a fitting element.
+    """
+
+    def number(node: Expr) -> int:
+        result = evaluate(node, scope)
+        assert isinstance(result, int)
+        return result
+
+    match expr:
+        case Int(value) | Bool(value) | Str(value):
+            return value
+        case Name(name):
+            return scope.value(name)
+        case Unary("-", operand):
+            return -number(operand)
+        case Unary(_, operand):
+            return not evaluate(operand, scope)
+        case Binary(op, left, right):
+            return _arithmetic(expr, op, number(left), number(right))
+        case Compare(op, left, right):
+            return _compare(op, evaluate(left, scope), evaluate(right, scope))
+        case Logic("and", items):
+            return all(evaluate(item, scope) for item in items)
+        case Logic(_, items):
+            return any(evaluate(item, scope) for item in items)
+        case IfElse(condition, then, other):
+            return evaluate(then if evaluate(condition, scope) else other, scope)
+        case Call(name, arguments):
+            values = [evaluate(argument, scope) for argument in arguments]
+            return _call(expr, name, values, scope)
+
+
+def _arithmetic(expr: Expr, op: str, left: int, right: int) -> int:
+    if op == "+":
+        return left + right
+    if op == "-":
+        return left - right
+    if op == "*":
+        return left * right
+    if right == 0:
+        raise EvaluationError(f"`{spell(expr)}` divides {left} by zero")
+    return left // right if op == "//" else left % right
+
+
+def _compare(op: str, left: Value, right: Value) -> bool:
+    if op in ("in", "not in"):
+        assert isinstance(right, tuple)
+        return (left in right) == (op == "in")
+    if op in ("==", "!="):
+        return (left == right) == (op == "==")
+    assert isinstance(left, int) and isinstance(right, int)
+    if op == "<":
+        return left < right
+    if op == "<=":
+        return left <= right
+    return left > right if op == ">" else left >= right
+
+
+def _call(expr: Expr, name: str, values: list[Value], scope: Scope) -> Value:
+    match name, values:
+        case "min", _:
+            return min(_ints(values))
+        case "max", _:
+            return max(_ints(values))
+        case "clamp", _:
+            value, low, high = _ints(values)
+            return min(max(value, low), high)
+        case ("align" | "cdiv"), _:
+            value, step = _ints(values)
+            if step <= 0:
+                raise EvaluationError(f"`{spell(expr)}` takes steps of {step}")
+            steps = -(-value // step)
+            return steps * step if name == "align" else steps
+        case "count", [tuple() as items, *words]:
+            return sum(item in words for item in items)
+        case "len", [tuple() as items]:
+            return len(items)
+        case "next_in", [tuple() as items, int() as least]:
+            for item in items:
+                if isinstance(item, int) and item >= least:
+                    return item
+            raise EvaluationError(
+                f"`{spell(expr)}`: no element reaches {least}; the largest is "
+                f"{items[-1]}"
+            )
+    return scope.call(name, values)
+
+
+def _ints(values: list[Value]) -> list[int]:
+    return [value for value in values if isinstance(value, int)]

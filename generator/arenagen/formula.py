@@ -1,0 +1,520 @@
+"""Formulas: the tree, parsing, types and the printer.
+
+A formula is a small, safe subset of Python expressions. It is parsed with `ast`, and
+only the node kinds listed here pass; nothing is ever evaluated as code. Evaluation is
+in `evaluate`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+MAX_LENGTH = 4000
+MAX_DEPTH = 60
+MAX_INT = 2**63 - 1
+
+Type: TypeAlias = Literal["int", "bool", "str", "list", "ints"]
+
+TYPE_WORDS: dict[Type, str] = {
+    "int": "an integer",
+    "bool": "a truth value",
+    "str": "a text",
+    "list": "a list of texts",
+    "ints": "a list of integers",
+}
+
+# Offsets of a node's first and past-last character in the formula's text.
+At: TypeAlias = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Int:
+    value: int
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Bool:
+    value: bool
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Str:
+    value: str
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    name: str
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`-x` or `not x`."""
+
+    op: str
+    operand: Expr
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`+ - * // %` of integers."""
+
+    op: str
+    left: Expr
+    right: Expr
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """One comparison, or `in` / `not in` a list."""
+
+    op: str
+    left: Expr
+    right: Expr
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Logic:
+    """`and` or `or` of two or more truth values."""
+
+    op: str
+    items: tuple[Expr, ...]
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class IfElse:
+    """`then if condition else other`."""
+
+    condition: Expr
+    then: Expr
+    other: Expr
+    at: At = field(default=(0, 1), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A built-in function, a function of the schema, or the bytes of a layout."""
+
+    name: str
+    arguments: tuple[Expr, ...]
+    at: At = field(default=(0, 1), compare=False)
+
+
+Expr: TypeAlias = (
+    Int | Bool | Str | Name | Unary | Binary | Compare | Logic | IfElse | Call
+)
+
+
+class FormulaError(Exception):
+    """A formula that is refused: why, where in its text, and a hint."""
+
+    def __init__(self, message: str, at: At, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.at = at
+        self.hint = hint
+
+
+_BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+}
+_COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.In: "in",
+    ast.NotIn: "not in",
+}
+_REFUSED: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Attribute: ("attribute access", "use the bare name"),
+    ast.Subscript: ("a subscript", "lists are read by `count`, `len` and `in`"),
+    ast.Lambda: ("a lambda", "write a function in `functions`"),
+    ast.NamedExpr: ("an assignment", "name the sub-formula in `let`"),
+    ast.JoinedStr: ("an f-string", "use a plain text"),
+    ast.Starred: ("a starred argument", "write the arguments out"),
+    ast.ListComp: ("a comprehension", "use `count`, `max` or `min`"),
+    ast.GeneratorExp: ("a comprehension", "use `count`, `max` or `min`"),
+    ast.SetComp: ("a comprehension", "use `count`, `max` or `min`"),
+    ast.DictComp: ("a comprehension", "use `count`, `max` or `min`"),
+    ast.List: ("a list", "name the list in `constants`"),
+    ast.Tuple: ("a tuple", "a shape is a YAML list of formulas"),
+    ast.Dict: ("a dict", "name the values in `constants`"),
+    ast.Set: ("a set", "name the list in `constants`"),
+}
+_REFUSED_OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Div: ("`/`", "sizes are exact integers: use `//`, or `cdiv(x, n)` to round up"),
+    ast.Pow: ("`**`", "write the product out"),
+    ast.LShift: ("`<<`", "multiply instead"),
+    ast.RShift: ("`>>`", "use `//` instead"),
+    ast.BitAnd: ("`&`", "use `and` for gates, `align` or `%` for sizes"),
+    ast.BitOr: ("`|`", "use `or`"),
+    ast.BitXor: ("`^`", "use `!=`"),
+    ast.MatMult: ("`@`", "use `*`"),
+    ast.Invert: ("`~`", "use `not`"),
+    ast.Is: ("`is`", "use `==`"),
+    ast.IsNot: ("`is not`", "use `!=`"),
+}
+
+
+def parse(text: str) -> Expr:
+    """The tree of a formula. Raises FormulaError at the first thing that is refused."""
+    if not text.strip():
+        raise FormulaError("an empty formula", (0, 1))
+    if len(text) > MAX_LENGTH:
+        raise FormulaError(
+            f"a formula of {len(text)} characters; at most {MAX_LENGTH} are read",
+            (0, 1),
+            "name its parts in `let`",
+        )
+    for index, char in enumerate(text):
+        if not (char.isascii() and (char.isprintable() or char == "\n")):
+            raise FormulaError(
+                f"the character {char!a} in a formula", (index, index + 1)
+            )
+    # A folded YAML text may keep line ends, which mean nothing inside a formula.
+    line = text.replace("\n", " ")
+    stripped = line.lstrip()
+    try:
+        tree = ast.parse(stripped, mode="eval")
+    except SyntaxError as error:
+        start = max(0, (error.offset or 1) - 1) + len(line) - len(stripped)
+        start = min(start, len(line) - 1)
+        raise FormulaError(f"not a formula: {error.msg}", (start, start + 1)) from None
+    except (RecursionError, MemoryError, ValueError):
+        raise FormulaError(
+            "a formula nested too deep", (0, 1), "name its parts in `let`"
+        ) from None
+    return _convert(tree.body, len(line) - len(stripped), 0)
+
+
+def _convert(node: ast.expr, shift: int, depth: int) -> Expr:
+    at = (node.col_offset + shift, (node.end_col_offset or 0) + shift)
+    if depth > MAX_DEPTH:
+        raise FormulaError("a formula nested too deep", at, "name its parts in `let`")
+
+    def sub(child: ast.expr) -> Expr:
+        return _convert(child, shift, depth + 1)
+
+    match node:
+        case ast.Constant(value=bool() as truth):
+            return Bool(truth, at)
+        case ast.Constant(value=int() as number):
+            if number > MAX_INT:
+                raise FormulaError("an integer beyond 2**63 - 1", at)
+            return Int(number, at)
+        case ast.Constant(value=str() as word):
+            return Str(word, at)
+        case ast.Constant(value=value):
+            raise FormulaError(
+                f"`{value!r}` in a formula", at, "formulas hold integers, no floats"
+            )
+        case ast.Name(id=name):
+            return Name(name, at)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return Unary("-", sub(operand), at)
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            return Unary("not", sub(operand), at)
+        case ast.BinOp(op=op, left=left, right=right) if type(op) in _BINARY:
+            return Binary(_BINARY[type(op)], sub(left), sub(right), at)
+        case ast.BoolOp(op=op, values=values):
+            word = "and" if isinstance(op, ast.And) else "or"
+            return Logic(word, tuple(sub(value) for value in values), at)
+        case ast.Compare(left=left, ops=ops, comparators=rights):
+            return _comparison([left, *rights], ops, at, sub)
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            return IfElse(sub(test), sub(body), sub(orelse), at)
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
+            if keywords:
+                raise FormulaError(
+                    "a keyword argument", at, "give the arguments in order"
+                )
+            return Call(name, tuple(sub(argument) for argument in args), at)
+        case ast.BinOp(op=bad) | ast.UnaryOp(op=bad):
+            what, hint = _REFUSED_OPERATORS.get(
+                type(bad), (f"the operator `{type(bad).__name__}`", "")
+            )
+            raise FormulaError(f"{what} in a formula", at, hint)
+    what, hint = _REFUSED.get(type(node), (f"`{type(node).__name__}`", ""))
+    raise FormulaError(f"{what} in a formula", at, hint)
+
+
+def _comparison(
+    operands: list[ast.expr],
+    ops: list[ast.cmpop],
+    at: At,
+    sub: Callable[[ast.expr], Expr],
+) -> Expr:
+    parts: list[Expr] = []
+    for left, op, right in zip(operands, ops, operands[1:], strict=False):
+        if type(op) not in _COMPARE:
+            what, hint = _REFUSED_OPERATORS[type(op)]
+            raise FormulaError(f"{what} in a formula", at, hint)
+        parts.append(Compare(_COMPARE[type(op)], sub(left), sub(right), at))
+    return parts[0] if len(parts) == 1 else Logic("and", tuple(parts), at)
+
+
+def children(expr: Expr) -> tuple[Expr, ...]:
+    """The direct sub-formulas."""
+    match expr:
+        case Unary(_, operand):
+            return (operand,)
+        case Binary(_, left, right) | Compare(_, left, right):
+            return (left, right)
+        case Logic(_, items) | Call(_, items):
+            return items
+        case IfElse(condition, then, other):
+            return (condition, then, other)
+    return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """The formula and everything in it, outermost first."""
+    yield expr
+    for child in children(expr):
+        yield from walk(child)
+
+
+def names(expr: Expr) -> Iterator[Name]:
+    """Every name that the formula reads, in order, with repeats."""
+    return (each for each in walk(expr) if isinstance(each, Name))
+
+
+def calls(expr: Expr) -> Iterator[Call]:
+    """Every call in the formula."""
+    return (each for each in walk(expr) if isinstance(each, Call))
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Parameter types and result of a function; `rest` repeats the last one."""
+
+    parameters: tuple[Type, ...]
+    result: Type
+    rest: bool = False
+
+
+BUILTINS: dict[str, Signature] = {
+    "min": Signature(("int",), "int", rest=True),
+    "max": Signature(("int",), "int", rest=True),
+    "align": Signature(("int", "int"), "int"),
+    "cdiv": Signature(("int", "int"), "int"),
+    "clamp": Signature(("int", "int", "int"), "int"),
+    "count": Signature(("list", "str"), "int", rest=True),
+    "len": Signature(("list",), "int"),
+    "next_in": Signature(("ints", "int"), "int"),
+}
+FUNCTION_HINTS = {
+    "round_up": "use `align(x, n)`",
+    "up": "use `align(x, n)`",
+    "ceil": "use `cdiv(x, n)`",
+    "ceildiv": "use `cdiv(x, n)`",
+    "int": "every number already is an integer",
+    "sum": "write the sum out",
+    "abs": "sizes are never negative",
+}
+
+
+def infer(
+    expr: Expr,
+    name_types: Mapping[str, Type],
+    signatures: Mapping[str, Signature],
+    unknown_hint: Mapping[str, str] | None = None,
+) -> Type:
+    """The type of a formula. Raises FormulaError at the first fault in it."""
+
+    def expect(child: Expr, wanted: Type, where: str) -> None:
+        found = visit(child)
+        if found != wanted:
+            hint = ""
+            if wanted == "int" and found == "bool":
+                hint = "write `1 if … else 0`"
+            elif wanted == "bool" and found == "int":
+                hint = "compare it, as in `… > 0`"
+            raise FormulaError(
+                f"{where} is {TYPE_WORDS[found]}; it must be {TYPE_WORDS[wanted]}",
+                child.at,
+                hint,
+            )
+
+    def visit(node: Expr) -> Type:
+        match node:
+            case Int():
+                return "int"
+            case Bool():
+                return "bool"
+            case Str():
+                return "str"
+            case Name(name):
+                if name not in name_types:
+                    raise UnknownName(name, node.at)
+                return name_types[name]
+            case Unary("-", operand):
+                expect(operand, "int", "the operand of `-`")
+                return "int"
+            case Unary(_, operand):
+                expect(operand, "bool", "the operand of `not`")
+                return "bool"
+            case Binary(op, left, right):
+                expect(left, "int", f"the left side of `{op}`")
+                expect(right, "int", f"the right side of `{op}`")
+                if op in ("//", "%") and right == Int(0):
+                    raise FormulaError("a division by zero", right.at)
+                return "int"
+            case Compare(op, left, right):
+                return comparison(op, left, right)
+            case Logic(op, items):
+                for item in items:
+                    expect(item, "bool", f"an operand of `{op}`")
+                return "bool"
+            case IfElse(condition, then, other):
+                expect(condition, "bool", "the condition of `if`")
+                result = visit(then)
+                expect(other, result, "the `else` side")
+                return result
+            case Call():
+                return call(node)
+
+    def comparison(op: str, left: Expr, right: Expr) -> Type:
+        first, second = visit(left), visit(right)
+        if op in ("in", "not in"):
+            element = {"list": "str", "ints": "int"}.get(second)
+            if element is None:
+                raise FormulaError(
+                    f"the right side of `{op}` is {TYPE_WORDS[second]}; "
+                    "it must be a list",
+                    right.at,
+                )
+            expect(left, "str" if element == "str" else "int", f"the left of `{op}`")
+            return "bool"
+        if first != second:
+            raise FormulaError(
+                f"`{op}` compares {TYPE_WORDS[first]} with {TYPE_WORDS[second]}",
+                (left.at[0], right.at[1]),
+            )
+        if op not in ("==", "!=") and first != "int":
+            raise FormulaError(f"`{op}` compares integers only", left.at)
+        return "bool"
+
+    def call(node: Call) -> Type:
+        signature = signatures.get(node.name)
+        if signature is None:
+            raise UnknownFunction(node.name, (node.at[0], node.at[0] + len(node.name)))
+        wanted = list(signature.parameters)
+        given = len(node.arguments)
+        if signature.rest and given > len(wanted):
+            wanted += [wanted[-1]] * (given - len(wanted))
+        if given != len(wanted):
+            least = "at least " if signature.rest else ""
+            raise FormulaError(
+                f"`{node.name}` takes {least}{len(wanted)} arguments; {given} given",
+                node.at,
+            )
+        for position, (argument, kind) in enumerate(
+            zip(node.arguments, wanted, strict=True), start=1
+        ):
+            expect(argument, kind, f"argument {position} of `{node.name}`")
+        if node.name in ("align", "cdiv") and node.arguments[1] == Int(0):
+            raise FormulaError("a division by zero", node.arguments[1].at)
+        return signature.result
+
+    return visit(expr)
+
+
+class UnknownName(FormulaError):
+    """A name that nothing declares."""
+
+    def __init__(self, name: str, at: At) -> None:
+        super().__init__(f"nothing is named `{name}`", at)
+        self.name = name
+
+
+class UnknownFunction(FormulaError):
+    """A call of something that is no function."""
+
+    def __init__(self, name: str, at: At) -> None:
+        super().__init__(f"no function is named `{name}`", at)
+        self.name = name
+
+
+# How tightly each kind binds, loosest first; Python's own order.
+_IF, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(9)
+_BINDING = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
+
+
+def precedence(expr: Expr) -> int:
+    """How tightly the formula's outermost operator binds."""
+    match expr:
+        case IfElse():
+            return _IF
+        case Logic("or"):
+            return _OR
+        case Logic():
+            return _AND
+        case Unary("not"):
+            return _NOT
+        case Compare():
+            return _COMPARISON
+        case Binary(op):
+            return _BINDING[op]
+        case Unary():
+            return _SIGN
+    return _ATOM
+
+
+def spell(expr: Expr) -> str:
+    """The formula as text, with no bracket that it does not need."""
+
+    def child(node: Expr, least: int) -> str:
+        text = spell(node)
+        return f"({text})" if precedence(node) < least else text
+
+    match expr:
+        case Int(value) | Bool(value):
+            return str(value)
+        case Str(value):
+            return quote(value)
+        case Name(name):
+            return name
+        case Unary("-", operand):
+            return f"-{child(operand, _SIGN)}"
+        case Unary(_, operand):
+            return f"not {child(operand, _NOT)}"
+        case Binary(op, left, right):
+            bind = _BINDING[op]
+            return f"{child(left, bind)} {op} {child(right, bind + 1)}"
+        case Compare(op, left, right):
+            return f"{child(left, _SUM)} {op} {child(right, _SUM)}"
+        case Logic(op, items):
+            bind = _OR if op == "or" else _AND
+            return f" {op} ".join(child(item, bind + 1) for item in items)
+        case IfElse(condition, then, other):
+            return (
+                f"{child(then, _OR)} if {child(condition, _OR)}"
+                f" else {child(other, _IF)}"
+            )
+        case Call(name, arguments):
+            return f"{name}({', '.join(spell(each) for each in arguments)})"
+
+
+def quote(text: str) -> str:
+    """A Python literal of `text` in double quotes, ASCII only."""
+    body = ascii(text + '"')[1:-2]
+    return '"' + body.replace('"', '\\"') + '"'

@@ -1,0 +1,317 @@
+"""Types and names of every formula of a schema, and the cycles among them.
+
+One pass over all formulas; each is reported at its first fault, at the exact token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from .errors import Problem, Span, did_you_mean
+from .formula import (
+    FUNCTION_HINTS,
+    TYPE_WORDS,
+    Expr,
+    FormulaError,
+    Type,
+    UnknownFunction,
+    UnknownName,
+    calls,
+    infer,
+    names,
+)
+from .load import formula_problem
+from .model import (
+    Bytes,
+    Extent,
+    Formula,
+    LayoutCall,
+    Parameter,
+    Regions,
+    Shape,
+    Uses,
+)
+from .symbols import Symbols, extent_formulas, layout_calls
+
+
+def find_cycles(symbols: Symbols) -> list[Problem]:
+    """Lets, functions, layouts and field defaults that depend on themselves."""
+    problems: list[Problem] = []
+    edges: dict[str, tuple[Span, list[str]]] = {}
+    for let in symbols.lets.values():
+        edges[let.name] = (let.span, _reads([let.value.expr]))
+    for function in symbols.functions.values():
+        edges[function.name] = (function.span, _reads([function.value.expr]))
+    for layout in symbols.layouts.values():
+        formulas = [each.expr for each in extent_formulas(layout.regions)]
+        nested = [call.layout for call in layout_calls(layout.regions)]
+        edges[layout.name] = (layout.span, _reads(formulas) + nested)
+        local = {let.name: _reads([let.value.expr]) for let in layout.lets}
+        spans = {let.name: let.span for let in layout.lets}
+        problems += _cycles({name: (spans[name], local[name]) for name in local})
+    for field in symbols.fields.values():
+        if field.default is not None:
+            edges[field.name] = (field.span, _reads([field.default.expr]))
+    return problems + _cycles(edges)
+
+
+def _reads(exprs: Iterable[Expr]) -> list[str]:
+    found: list[str] = []
+    for expr in exprs:
+        found += [node.name for node in names(expr)]
+        found += [call.name for call in calls(expr)]
+    return found
+
+
+def _cycles(edges: Mapping[str, tuple[Span, list[str]]]) -> list[Problem]:
+    problems: list[Problem] = []
+    done: set[str] = set()
+    for start in edges:
+        path: list[str] = []
+
+        def visit(name: str, path: list[str] = path) -> None:
+            if name in path:
+                ring = path[path.index(name) :]
+                chain = " -> ".join(f"`{each}`" for each in [*ring, name])
+                problems.append(
+                    Problem(
+                        "AR045",
+                        f"`{name}` depends on itself: {chain}",
+                        edges[name][0],
+                        hint="break the ring with a formula that reads inputs only",
+                    )
+                )
+                return
+            if name in done or name not in edges:
+                return
+            path.append(name)
+            for child in dict.fromkeys(edges[name][1]):
+                visit(child)
+            path.pop()
+            done.add(name)
+
+        visit(start)
+    return problems
+
+
+def check_types(symbols: Symbols) -> list[Problem]:
+    """Every formula that reads an unknown name or has the wrong type."""
+    checker = _Types(symbols)
+    checker.run()
+    return checker.problems
+
+
+class _Types:
+    def __init__(self, symbols: Symbols) -> None:
+        self.symbols = symbols
+        self.problems: list[Problem] = []
+        self._broken: set[str] = set()
+
+    def run(self) -> None:
+        schema = self.symbols.schema
+        self._lets()
+        for field in schema.config:
+            if field.default is not None:
+                self._formula(field.default, field.type, "the default", self._fields)
+        for function in schema.functions:
+            types = self._parameters(function.parameters)
+            self._formula(function.value, "int", "the value", self._helper, types)
+        for layout in schema.layouts:
+            types = self._parameters(layout.parameters)
+            for let in layout.lets:
+                types[let.name] = "int"
+            for let in layout.lets:
+                self._formula(let.value, "int", "the value", self._helper, types)
+            self._extent(layout.regions, self._helper, types)
+            if layout.accessor is not None:
+                self._layout_call(layout.accessor, self._anything, {})
+        for buffer in schema.buffers:
+            self._extent(buffer.extent, self._anything, {})
+            self._gate(buffer.when)
+            for floor in (buffer.otherwise, buffer.min_bytes):
+                if floor is not None:
+                    self._formula(floor, "int", "the size", self._anything)
+        for trim in schema.trims:
+            self._gate(trim.when)
+
+    def _lets(self) -> None:
+        symbols = self.symbols
+        visited: set[str] = set()
+
+        def visit(name: str) -> None:
+            if name in visited or name not in symbols.lets:
+                return
+            visited.add(name)
+            let = symbols.lets[name]
+            for node in names(let.value.expr):
+                visit(node.name)
+            kind = self._formula(let.value, None, "the value", self._anything)
+            symbols.types[name] = kind or "int"
+            if kind is None:
+                self._broken.add(name)
+
+        for name in symbols.lets:
+            visit(name)
+
+    def _parameters(self, parameters: Iterable[Parameter]) -> dict[str, Type]:
+        return {each.name: each.type for each in parameters}
+
+    def _gate(self, formula: Formula | None) -> None:
+        if formula is not None:
+            self._formula(formula, "bool", "a gate", self._anything)
+
+    def _extent(
+        self,
+        extent: Extent,
+        allowed: Callable[[str], str | None],
+        local: dict[str, Type],
+    ) -> None:
+        match extent:
+            case Shape(_, dims):
+                for dim in dims:
+                    self._formula(dim, "int", "a dimension", allowed, local)
+            case Bytes(value):
+                self._formula(value, "int", "the size", allowed, local)
+            case LayoutCall():
+                self._layout_call(extent, allowed, local)
+            case Regions(items):
+                for region in items:
+                    self._extent(region.extent, allowed, local)
+                    if region.at is not None:
+                        self._formula(region.at, "int", "an offset", allowed, local)
+                    if region.when is not None:
+                        self._formula(region.when, "bool", "a gate", allowed, local)
+            case Uses(items):
+                for use in items:
+                    self._extent(use.extent, allowed, local)
+                    if use.when is not None:
+                        self._formula(use.when, "bool", "a gate", allowed, local)
+
+    def _layout_call(
+        self,
+        call: LayoutCall,
+        allowed: Callable[[str], str | None],
+        local: dict[str, Type],
+    ) -> None:
+        layout = self.symbols.layouts.get(call.layout)
+        if layout is None:
+            self.problems.append(
+                Problem(
+                    "AR060",
+                    f"no layout is named `{call.layout}`",
+                    call.span,
+                    hint=did_you_mean(call.layout, list(self.symbols.layouts)),
+                )
+            )
+            return
+        wanted = {each.name: each.type for each in layout.parameters}
+        given = dict(call.arguments)
+        for name in wanted.keys() - given.keys():
+            self.problems.append(
+                Problem(
+                    "AR061",
+                    f"the layout `{call.layout}` needs the argument `{name}`",
+                    call.span,
+                )
+            )
+        for name, formula in call.arguments:
+            if name not in wanted:
+                self.problems.append(
+                    Problem(
+                        "AR062",
+                        f"the layout `{call.layout}` has no parameter `{name}`",
+                        formula.scalar.span,
+                        hint=did_you_mean(name, list(wanted)),
+                    )
+                )
+                continue
+            what = f"the argument `{name}`"
+            self._formula(formula, wanted[name], what, allowed, local)
+
+    def _formula(
+        self,
+        formula: Formula,
+        wanted: Type | None,
+        what: str,
+        allowed: Callable[[str], str | None],
+        local: Mapping[str, Type] | None = None,
+    ) -> Type | None:
+        local = local or {}
+        if any(node.name in self._broken for node in names(formula.expr)):
+            return None
+        try:
+            found = infer(
+                formula.expr, {**self.symbols.types, **local}, self.symbols.signatures
+            )
+            for node in names(formula.expr):
+                if node.name not in local and (why := allowed(node.name)):
+                    raise FormulaError(
+                        f"`{node.name}` cannot be read here", node.at, why
+                    )
+            if wanted is not None and found != wanted:
+                raise FormulaError(
+                    f"{what} is {TYPE_WORDS[found]}; it must be {TYPE_WORDS[wanted]}",
+                    formula.expr.at,
+                    _type_hint(found, wanted),
+                )
+        except UnknownName as error:
+            known = [*local, *self.symbols.kinds]
+            error.hint = did_you_mean(error.name, known)
+            if error.name in self.symbols.buffers:
+                error.hint = "a formula reads inputs, not the sizes of other buffers"
+            self.problems.append(formula_problem("AR041", error, formula.scalar))
+        except UnknownFunction as error:
+            error.hint = FUNCTION_HINTS.get(error.name) or did_you_mean(
+                error.name, list(self.symbols.signatures)
+            )
+            self.problems.append(formula_problem("AR042", error, formula.scalar))
+        except FormulaError as error:
+            self.problems.append(formula_problem("AR043", error, formula.scalar))
+        else:
+            return found
+        return None
+
+    def _anything(self, _: str) -> str | None:
+        return None
+
+    def _fields(self, name: str) -> str | None:
+        if self.symbols.kinds.get(name) in ("field", "constant"):
+            return None
+        return "a default reads other fields and constants only"
+
+    def _helper(self, name: str) -> str | None:
+        symbols = self.symbols
+        if name in symbols.lets:
+            leaves = symbols.leaves([symbols.lets[name].value.expr])
+            if any(kind == "limit" for kind, _ in leaves):
+                return f"`{name}` depends on a limit; make it a parameter"
+            return None
+        if symbols.kinds.get(name) == "limit":
+            return "make it a parameter, so that callers can pass their own"
+        return None
+
+
+def _type_hint(found: Type, wanted: Type) -> str:
+    if (found, wanted) == ("int", "bool"):
+        return "compare it, as in `… > 0`"
+    if (found, wanted) == ("bool", "int"):
+        return "write `1 if … else 0`"
+    return ""
+
+
+def all_formulas(symbols: Symbols) -> Iterator[Formula]:
+    """Every formula of the schema, wherever it stands."""
+    schema = symbols.schema
+    yield from (let.value for let in schema.lets)
+    yield from (each.default for each in schema.config if each.default)
+    yield from (function.value for function in schema.functions)
+    for layout in schema.layouts:
+        yield from (let.value for let in layout.lets)
+        yield from extent_formulas(layout.regions)
+        if layout.accessor is not None:
+            yield from extent_formulas(layout.accessor)
+    for buffer in schema.buffers:
+        yield from extent_formulas(buffer.extent)
+        optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
+        yield from (each for each in optional if each)
+    yield from (trim.when for trim in schema.trims)

@@ -1,0 +1,556 @@
+"""Nodes to the model.
+
+Runs the structure check first, then reads every section; formulas are parsed here, and
+their faults are collected so that one run reports all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from .errors import InputProblems, Problem, Span
+from .formula import FormulaError, Int, Type, parse
+from .model import (
+    DTYPES,
+    ArenaInfo,
+    Buffer,
+    Bytes,
+    Constant,
+    ConstantValue,
+    Dtype,
+    Extent,
+    Field,
+    Fill,
+    Formula,
+    Function,
+    Group,
+    Layout,
+    LayoutCall,
+    Let,
+    Lever,
+    Limit,
+    Parameter,
+    Region,
+    Regions,
+    Schema,
+    Shape,
+    SingleExtent,
+    TargetConstant,
+    Trim,
+    Use,
+    Uses,
+)
+from .source import Mapping, Node, Scalar, Sequence, Value, locate
+from .source import parse as parse_yaml
+from .structure import check_structure
+
+TYPES: dict[str, Type] = {"int": "int", "bool": "bool", "str": "str", "list": "list"}
+EXTENT_KEYS = ("shape", "bytes", "uses", "regions", "layout")
+DEFAULT_ALIGN = 256
+Constants: TypeAlias = dict[str, Value]
+
+
+def load(text: str, file: str) -> Schema:
+    """The model of a schema. Raises InputProblems with everything wrong in its shape.
+
+    The result is not yet checked: names may be unknown and formulas mistyped.
+    """
+    root = parse_yaml(text, file)
+    if not isinstance(root, Mapping):
+        problem = Problem("AR022", "the file is not a mapping of sections", root.span)
+        raise InputProblems([problem])
+    if problems := check_structure(root):
+        raise InputProblems(problems)
+    loader = _Loader()
+    schema = loader.schema(root)
+    if loader.problems:
+        raise InputProblems(loader.problems)
+    return schema
+
+
+def parse_formula(scalar: Scalar) -> tuple[Formula, Problem | None]:
+    """The formula of a YAML scalar, and what is wrong with it."""
+    value = scalar.value
+    try:
+        expr = parse(value if isinstance(value, str) else _number_text(scalar))
+    except FormulaError as error:
+        return Formula(Int(0), scalar), formula_problem("AR040", error, scalar)
+    return Formula(expr, scalar), None
+
+
+def formula_problem(code: str, error: FormulaError, scalar: Scalar) -> Problem:
+    """A fault inside a formula, at its own place in the document."""
+    start, end = error.at
+    span = locate(scalar, start, max(1, end - start))
+    return Problem(code, error.message, span, hint=error.hint)
+
+
+def _number_text(scalar: Scalar) -> str:
+    return "(" + str(scalar.value) + ")" if scalar.value else str(scalar.value)
+
+
+class _Loader:
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def schema(self, root: Mapping) -> Schema:
+        return Schema(
+            arena=self._arena(root),
+            target=tuple(
+                TargetConstant(
+                    name,
+                    _text(node, "doc"),
+                    _number(node, "default", 0),
+                    _number(node, "minimum", 1),
+                    span,
+                )
+                for name, span, node in _entries(root, "target")
+            ),
+            limits=tuple(self._limit(*entry) for entry in _entries(root, "limits")),
+            config=tuple(self._field(*entry) for entry in _entries(root, "config")),
+            levers=self._levers(root),
+            constants=tuple(
+                self._constant(*entry) for entry in _entries(root, "constants")
+            ),
+            lets=tuple(
+                Let(name, _text(node, "doc"), self._formula(node, "value"), span)
+                for name, span, node in _entries(root, "let")
+            ),
+            functions=tuple(
+                Function(
+                    name,
+                    _text(node, "doc"),
+                    self._parameters(node),
+                    self._formula(node, "value"),
+                    span,
+                )
+                for name, span, node in _entries(root, "functions")
+            ),
+            layouts=tuple(self._layout(*entry) for entry in _entries(root, "layouts")),
+            groups=tuple(
+                Group(
+                    name,
+                    _text(node, "doc"),
+                    _text(node, "method"),
+                    _optional_text(node, "rows_method"),
+                    span,
+                )
+                for name, span, node in _entries(root, "groups")
+            ),
+            buffers=tuple(self._buffer(*entry) for entry in _entries(root, "buffers")),
+            trims=tuple(
+                Trim(
+                    name,
+                    _text(node, "doc"),
+                    self._formula(node, "when"),
+                    _references(node, "buffers"),
+                    span,
+                )
+                for name, span, node in _entries(root, "trims")
+            ),
+        )
+
+    def _arena(self, root: Mapping) -> ArenaInfo:
+        node = root.get("arena")
+        assert isinstance(node, Mapping)
+        log = node.get("log")
+        return ArenaInfo(
+            class_name=_text(node, "class"),
+            package=_text(node, "package"),
+            label=_text(node, "label"),
+            doc=_text(node, "doc"),
+            families=_optional_text(node, "families"),
+            log_buffers=_texts(log, "buffers"),
+            log_fields=_texts(log, "fields"),
+            span=root.key("arena").span,
+        )
+
+    def _limit(self, name: str, span: Span, node: Mapping) -> Limit:
+        maximum = node.get("maximum")
+        return Limit(
+            name=name,
+            doc=_text(node, "doc"),
+            symbol=_optional_text(node, "symbol"),
+            minimum=_number(node, "minimum", 0),
+            maximum=None if maximum is None else _number(node, "maximum", 0),
+            tokens=_flag(node, "tokens"),
+            span=span,
+        )
+
+    def _field(self, name: str, span: Span, node: Mapping) -> Field:
+        kind = TYPES[_optional_text(node, "type") or "int"]
+        return Field(
+            name=name,
+            doc=_text(node, "doc"),
+            type=kind,
+            default=self._optional_formula(node, "default"),
+            aliases=_texts(node, "aliases"),
+            span=span,
+        )
+
+    def _levers(self, root: Mapping) -> tuple[Lever, ...]:
+        constants = {
+            name: value.value
+            for name, _, node in _entries(root, "constants")
+            if isinstance(value := node.get("value"), Scalar)
+        }
+        return tuple(
+            self._lever(*entry, constants) for entry in _entries(root, "levers")
+        )
+
+    def _lever(
+        self, name: str, span: Span, node: Mapping, constants: Constants
+    ) -> Lever:
+        kind = TYPES[_text(node, "type")]
+
+        def meaning(scalar: Scalar) -> tuple[int | bool | str, str | None]:
+            value = scalar.value
+            if kind == "int" and isinstance(value, str):
+                constant = constants.get(value)
+                if isinstance(constant, int) and not isinstance(constant, bool):
+                    return constant, value
+            found: Type = (
+                "bool"
+                if isinstance(value, bool)
+                else "int" if isinstance(value, int) else "str"
+            )
+            if found != kind:
+                self._report(
+                    "AR030",
+                    f"`{scalar.value}` is no value of the lever `{name}`, "
+                    f"whose type is {kind}",
+                    scalar.span,
+                    "give a value of that type, or the name of a constant",
+                )
+                return 0, None
+            assert isinstance(value, int | str)
+            return value, None
+
+        empty: dict[Type, int | bool | str] = {"int": 0, "bool": False, "str": ""}
+        default = empty[kind]
+        default_name: str | None = None
+        given = node.get("default")
+        if isinstance(given, Scalar):
+            default, default_name = meaning(given)
+        elif kind == "bool":
+            default = "off_when" in _keys(node)
+        words: list[tuple[str, int | str, str | None]] = []
+        table = node.get("words")
+        if isinstance(table, Mapping):
+            for key, value in table.entries:
+                assert isinstance(value, Scalar)
+                result, constant = meaning(value)
+                words.append((str(key.value).lower(), result, constant))
+        clamp = node.get("clamp")
+        bounds: tuple[int, int] | None = None
+        if isinstance(clamp, Sequence):
+            low, high = (item.value for item in clamp.items if isinstance(item, Scalar))
+            assert isinstance(low, int) and isinstance(high, int)
+            bounds = (low, high)
+        self._lever_kind(name, span, node, kind)
+        return Lever(
+            name=name,
+            doc=_text(node, "doc"),
+            variable=_text(node, "variable"),
+            type=kind,
+            default=default,
+            default_name=default_name,
+            on_when=_texts(node, "on_when"),
+            off_when=_texts(node, "off_when"),
+            words=tuple(words),
+            clamp=bounds,
+            arms=_optional_text(node, "arms"),
+            span=span,
+        )
+
+    def _lever_kind(self, name: str, span: Span, node: Mapping, kind: Type) -> None:
+        keys = _keys(node)
+        ways = [key for key in ("on_when", "off_when") if key in keys]
+        if kind == "bool" and len(ways) != 1:
+            self._report(
+                "AR031",
+                f"the lever `{name}` is a bool and needs one of `on_when`, `off_when`",
+                span,
+            )
+        other = [key for key in ("words", "clamp") if key in keys]
+        wrong = other if kind == "bool" else ways
+        for key in wrong:
+            self._report(
+                "AR032",
+                f"`{key}` does not go with a lever of type {kind}",
+                node.key(key).span,
+            )
+        if kind == "int" and not other:
+            self._report(
+                "AR033",
+                f"the lever `{name}` is an int and needs `words`, `clamp` or both",
+                span,
+            )
+
+    def _constant(self, name: str, span: Span, node: Mapping) -> Constant:
+        given = node.get("value")
+        value: ConstantValue
+        kind: Type
+        if isinstance(given, Scalar):
+            assert isinstance(given.value, int | str)
+            value = given.value
+            kind = (
+                "bool"
+                if isinstance(value, bool)
+                else "int" if isinstance(value, int) else "str"
+            )
+        else:
+            assert isinstance(given, Sequence)
+            items = [item.value for item in given.items if isinstance(item, Scalar)]
+            value, kind = self._list_constant(name, items, given.span)
+        return Constant(name, _text(node, "doc"), value, kind, span)
+
+    def _list_constant(
+        self, name: str, items: list[Value], span: Span
+    ) -> tuple[ConstantValue, Type]:
+        numbers = [item for item in items if isinstance(item, int)]
+        texts = [item for item in items if isinstance(item, str)]
+        if numbers and texts:
+            self._report("AR034", f"`{name}` mixes integers and texts", span)
+        if numbers and numbers != sorted(set(numbers)):
+            self._report(
+                "AR035",
+                f"the list `{name}` does not ascend",
+                span,
+                "order it from the smallest to the largest, each once",
+            )
+        return (tuple(numbers), "ints") if numbers else (tuple(texts), "list")
+
+    def _parameters(self, node: Mapping) -> tuple[Parameter, ...]:
+        return tuple(
+            Parameter(
+                name,
+                _text(each, "doc"),
+                TYPES[_optional_text(each, "type") or "int"],
+                at,
+            )
+            for name, at, each in _entries(node, "parameters")
+        )
+
+    def _layout(self, name: str, span: Span, node: Mapping) -> Layout:
+        align = _number(node, "align", 1)
+        lets = node.get("let")
+        accessor = node.get("accessor")
+        call: LayoutCall | None = None
+        if isinstance(accessor, Mapping):
+            call = LayoutCall(
+                name, self._arguments(accessor), node.key("accessor").span
+            )
+        return Layout(
+            name=name,
+            doc=_text(node, "doc"),
+            parameters=self._parameters(node),
+            lets=tuple(
+                Let(str(key.value), "", self._parse(value), key.span)
+                for key, value in (lets.entries if isinstance(lets, Mapping) else ())
+            ),
+            regions=self._regions(node, None, align),
+            accessor=call,
+            accessor_doc=(
+                _text(accessor, "doc") if isinstance(accessor, Mapping) else ""
+            ),
+            span=span,
+        )
+
+    def _regions(self, node: Mapping, dtype: Dtype | None, align: int) -> Regions:
+        regions = []
+        for name, span, each in _entries(node, "regions"):
+            extent = self._single(each, _dtype(each) or dtype, span, name)
+            assert not isinstance(extent, Regions)
+            regions.append(
+                Region(
+                    name=name,
+                    doc=_text(each, "doc"),
+                    extent=extent,
+                    align=_number(each, "align", align),
+                    at=self._optional_formula(each, "at"),
+                    when=self._optional_formula(each, "when"),
+                    span=span,
+                )
+            )
+        return Regions(tuple(regions))
+
+    def _buffer(self, name: str, span: Span, node: Mapping) -> Buffer:
+        dtype = _dtype(node)
+        extent: Extent
+        if node.get("uses") is not None and self._one_extent(node, span, name):
+            extent = Uses(
+                tuple(
+                    Use(
+                        name=use,
+                        doc=_text(each, "doc"),
+                        when=self._optional_formula(each, "when"),
+                        extent=self._single(each, _dtype(each) or dtype, at, use),
+                        span=at,
+                    )
+                    for use, at, each in _entries(node, "uses")
+                )
+            )
+        else:
+            extent = self._single(node, dtype, span, name)
+        return Buffer(
+            name=name,
+            doc=_text(node, "doc"),
+            dtype=dtype,
+            extent=extent,
+            when=self._optional_formula(node, "when"),
+            otherwise=self._optional_formula(node, "otherwise"),
+            min_bytes=self._optional_formula(node, "min_bytes"),
+            token_major=_flag(node, "token_major"),
+            groups=_references(node, "zero"),
+            checksum=_flag(node, "checksum"),
+            init=self._init(node),
+            carve=_flag(node, "carve"),
+            align=_number(node, "align", DEFAULT_ALIGN),
+            span=span,
+        )
+
+    def _init(self, node: Mapping) -> Fill | None:
+        given = node.get("init")
+        if given is None:
+            return None
+        assert isinstance(given, Scalar)
+        value = given.value
+        if value == "zeros":
+            return "zeros"
+        if value == "ones":
+            return "ones"
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return value
+        self._report(
+            "AR036",
+            f"`{value}` is no initial fill",
+            given.span,
+            "write `zeros`, `ones` or a number",
+        )
+        return None
+
+    def _one_extent(self, node: Mapping, span: Span, name: str) -> bool:
+        present = [key for key in EXTENT_KEYS if key in _keys(node)]
+        if len(present) == 1:
+            return True
+        if not present:
+            self._report(
+                "AR037",
+                f"`{name}` has no extent",
+                span,
+                "give exactly one of " + ", ".join(f"`{key}`" for key in EXTENT_KEYS),
+            )
+            return False
+        first, second = present[:2]
+        self._report(
+            "AR038",
+            f"`{name}` has two extents, `{first}` and `{second}`",
+            node.key(second).span,
+            "keep exactly one",
+        )
+        return False
+
+    def _single(
+        self, node: Mapping, dtype: Dtype | None, span: Span, name: str
+    ) -> SingleExtent:
+        if not self._one_extent(node, span, name):
+            return Bytes(Formula(Int(0), Scalar(0, span)))
+        if isinstance(shape := node.get("shape"), Sequence):
+            if dtype is None:
+                self._report(
+                    "AR039",
+                    f"`{name}` has a shape and no dtype",
+                    node.key("shape").span,
+                    "add `dtype: bf16`, or whichever it is",
+                )
+                dtype = DTYPES["u8"]
+            return Shape(dtype, tuple(self._parse(item) for item in shape.items))
+        if node.get("bytes") is not None:
+            return Bytes(self._formula(node, "bytes"))
+        if node.get("layout") is not None:
+            return LayoutCall(
+                _text(node, "layout"), self._arguments(node), node.key("layout").span
+            )
+        return self._regions(node, dtype, _number(node, "align", 1))
+
+    def _arguments(self, node: Mapping) -> tuple[tuple[str, Formula], ...]:
+        arguments = node.get("arguments")
+        if not isinstance(arguments, Mapping):
+            return ()
+        return tuple(
+            (str(key.value), self._parse(value)) for key, value in arguments.entries
+        )
+
+    def _formula(self, node: Mapping, key: str) -> Formula:
+        value = node.get(key)
+        assert value is not None
+        return self._parse(value)
+
+    def _optional_formula(self, node: Mapping, key: str) -> Formula | None:
+        value = node.get(key)
+        return None if value is None else self._parse(value)
+
+    def _parse(self, node: Node) -> Formula:
+        assert isinstance(node, Scalar)
+        formula, problem = parse_formula(node)
+        if problem is not None:
+            self.problems.append(problem)
+        return formula
+
+    def _report(self, code: str, message: str, span: Span, hint: str = "") -> None:
+        self.problems.append(Problem(code, message, span, hint=hint))
+
+
+def _entries(node: Mapping, section: str) -> Iterator[tuple[str, Span, Mapping]]:
+    table = node.get(section)
+    if isinstance(table, Mapping):
+        for key, value in table.entries:
+            assert isinstance(value, Mapping)
+            yield str(key.value), key.span, value
+
+
+def _keys(node: Mapping) -> set[str]:
+    return {str(key.value) for key, _ in node.entries}
+
+
+def _text(node: Node | None, key: str) -> str:
+    value = node.get(key) if isinstance(node, Mapping) else None
+    assert isinstance(value, Scalar)
+    return " ".join(str(value.value).split()) if key == "doc" else str(value.value)
+
+
+def _optional_text(node: Mapping, key: str) -> str | None:
+    return None if node.get(key) is None else _text(node, key)
+
+
+def _texts(node: Node | None, key: str) -> tuple[str, ...]:
+    return tuple(name for name, _ in _references(node, key))
+
+
+def _references(node: Node | None, key: str) -> tuple[tuple[str, Span], ...]:
+    value = node.get(key) if isinstance(node, Mapping) else None
+    if not isinstance(value, Sequence):
+        return ()
+    return tuple(
+        (str(item.value), item.span) for item in value.items if isinstance(item, Scalar)
+    )
+
+
+def _number(node: Mapping, key: str, default: int) -> int:
+    value = node.get(key)
+    if value is None:
+        return default
+    assert isinstance(value, Scalar) and isinstance(value.value, int)
+    return value.value
+
+
+def _flag(node: Mapping, key: str) -> bool:
+    value = node.get(key)
+    return isinstance(value, Scalar) and value.value is True
+
+
+def _dtype(node: Mapping) -> Dtype | None:
+    name = _optional_text(node, "dtype")
+    return None if name is None else DTYPES[name]

@@ -1,0 +1,323 @@
+"""The checked model: frozen dataclasses that mirror the YAML.
+
+Knows nothing of Python as a target. Formulas are trees; every named entry keeps the
+span of its name, outside equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from .errors import Span
+from .formula import Expr, Type
+from .source import Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A formula and the YAML scalar it was written in."""
+
+    expr: Expr
+    scalar: Scalar = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Dtype:
+    """An element type; `bits` per element, so that packed ones have a size."""
+
+    name: str
+    bits: int
+
+    def nbytes(self, count: int) -> int:
+        """Bytes of `count` packed elements, rounded up to a whole byte."""
+        return (count * self.bits + 7) // 8
+
+
+DTYPES: dict[str, Dtype] = {
+    name: Dtype(name, bits)
+    for name, bits in {
+        "bool": 8,
+        "u8": 8,
+        "i8": 8,
+        "u16": 16,
+        "i16": 16,
+        "u32": 32,
+        "i32": 32,
+        "u64": 64,
+        "i64": 64,
+        "f16": 16,
+        "bf16": 16,
+        "f32": 32,
+        "f64": 64,
+        "fp8_e4m3": 8,
+        "fp8_e5m2": 8,
+        "fp4_e2m1": 4,
+    }.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaInfo:
+    """Section `arena`."""
+
+    class_name: str
+    package: str
+    label: str
+    doc: str
+    families: str | None
+    log_buffers: tuple[str, ...]
+    log_fields: tuple[str, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetConstant:
+    """An integer of the device that a build is for."""
+
+    name: str
+    doc: str
+    default: int
+    minimum: int
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """An integer that a server passes; the one with `tokens` bounds a pass."""
+
+    name: str
+    doc: str
+    symbol: str | None
+    minimum: int
+    maximum: int | None
+    tokens: bool
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of the model config. `default` is None for the type's empty value."""
+
+    name: str
+    doc: str
+    type: Type
+    default: Formula | None
+    aliases: tuple[str, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """An environment switch.
+
+    A bool is on when its variable is one of `on_when`, or off when it is one of
+    `off_when`; an int is one of `words` or a count clamped to `clamp`; a str is the
+    text itself or, where `words` are given, one of them.
+    """
+
+    name: str
+    doc: str
+    variable: str
+    type: Type
+    default: int | bool | str
+    default_name: str | None
+    on_when: tuple[str, ...]
+    off_when: tuple[str, ...]
+    words: tuple[tuple[str, int | str, str | None], ...]
+    clamp: tuple[int, int] | None
+    arms: str | None
+    span: Span = field(compare=False)
+
+
+ConstantValue: TypeAlias = int | bool | str | tuple[str, ...] | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A named literal."""
+
+    name: str
+    doc: str
+    value: ConstantValue
+    type: Type
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """A named sub-formula."""
+
+    name: str
+    doc: str
+    value: Formula
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of a function or a layout."""
+
+    name: str
+    doc: str
+    type: Type
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A public sizing helper."""
+
+    name: str
+    doc: str
+    parameters: tuple[Parameter, ...]
+    value: Formula
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """Extent of `dims` elements of a dtype, leading dimension first."""
+
+    dtype: Dtype
+    dims: tuple[Formula, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Extent given in bytes."""
+
+    value: Formula
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutCall:
+    """Extent of a named layout with arguments, in the layout's parameter order."""
+
+    layout: str
+    arguments: tuple[tuple[str, Formula], ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A part of a buffer: laid behind its predecessor, aligned, or at a fixed byte."""
+
+    name: str
+    doc: str
+    extent: Shape | Bytes | LayoutCall
+    align: int
+    at: Formula | None
+    when: Formula | None
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Regions:
+    """Extent of regions, laid end to end in order."""
+
+    items: tuple[Region, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One of the purposes that a buffer serves."""
+
+    name: str
+    doc: str
+    when: Formula | None
+    extent: SingleExtent
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Uses:
+    """Extent of the largest active use."""
+
+    items: tuple[Use, ...]
+
+
+SingleExtent: TypeAlias = Shape | Bytes | LayoutCall | Regions
+Extent: TypeAlias = SingleExtent | Uses
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A named, parametric layout of regions."""
+
+    name: str
+    doc: str
+    parameters: tuple[Parameter, ...]
+    lets: tuple[Let, ...]
+    regions: Regions
+    accessor: LayoutCall | None
+    accessor_doc: str
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A zeroing group: the arena's method, and the one limited to a pass's rows."""
+
+    name: str
+    doc: str
+    method: str
+    rows_method: str | None
+    span: Span = field(compare=False)
+
+
+Fill: TypeAlias = Literal["zeros", "ones"] | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """One device buffer."""
+
+    name: str
+    doc: str
+    dtype: Dtype | None
+    extent: Extent
+    when: Formula | None
+    otherwise: Formula | None
+    min_bytes: Formula | None
+    token_major: bool
+    groups: tuple[tuple[str, Span], ...]
+    checksum: bool
+    init: Fill | None
+    carve: bool
+    align: int
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """A family gate and the buffers that it empties."""
+
+    name: str
+    doc: str
+    when: Formula
+    buffers: tuple[tuple[str, Span], ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One arena."""
+
+    arena: ArenaInfo
+    target: tuple[TargetConstant, ...]
+    limits: tuple[Limit, ...]
+    config: tuple[Field, ...]
+    levers: tuple[Lever, ...]
+    constants: tuple[Constant, ...]
+    lets: tuple[Let, ...]
+    functions: tuple[Function, ...]
+    layouts: tuple[Layout, ...]
+    groups: tuple[Group, ...]
+    buffers: tuple[Buffer, ...]
+    trims: tuple[Trim, ...]
+
+    @property
+    def token_limit(self) -> Limit:
+        """The limit that bounds the tokens of a pass."""
+        return next(limit for limit in self.limits if limit.tokens)

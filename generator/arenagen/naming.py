@@ -1,0 +1,118 @@
+"""Names: which identifiers a schema may use, and which names are made from them.
+
+The only place that makes a name. Knows the reserved words of Python and the members
+of the emitted classes; reports clashes through its callers.
+"""
+
+from __future__ import annotations
+
+import builtins
+import keyword
+import re
+
+IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+PACKAGE = re.compile(r"[a-z][a-z0-9_]*")
+CLASS = re.compile(r"[A-Z][A-Za-z0-9]*")
+VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
+MAX_LENGTH = 80
+
+ARENA_MEMBERS = frozenset(
+    {
+        "buffers",
+        "checksum",
+        "config",
+        "debug_buffer_checksum",
+        "from_sizes",
+        "gpu",
+        "label",
+        "levers",
+        "max_batch_tokens",
+        "release",
+        "released",
+        "sizes",
+        "target",
+        "tensor",
+        "trimmed",
+        "zero_plan",
+    }
+)
+SIZES_MEMBERS = frozenset(
+    {"as_dict", "count", "from_config", "index", "total_bytes", "trimmed"}
+)
+CONFIG_MEMBERS = frozenset({"from_hf", "from_mapping", "shard"})
+# Names that the emitted functions use beside the schema's own.
+LOCALS = frozenset(
+    {
+        "align",
+        "cdiv",
+        "clamp",
+        "cls",
+        "config",
+        "count",
+        "floordiv",
+        "gpu",
+        "levers",
+        "modulo",
+        "next_in",
+        "self",
+        "sizes",
+        "stream",
+        "target",
+        "tag",
+        "total",
+        "trimmed",
+    }
+)
+# One-letter names that read as a digit.
+AMBIGUOUS = frozenset({"l", "I", "O"})
+
+
+def bad_member(name: str) -> str | None:
+    """Why `name` cannot be a group, use or region of a schema, or None."""
+    if not name.isascii():
+        return "has characters beyond ASCII"
+    if not IDENTIFIER.fullmatch(name):
+        return "is not a letter followed by letters, digits and `_`"
+    if len(name) > MAX_LENGTH:
+        return f"is longer than {MAX_LENGTH} characters"
+    if keyword.iskeyword(name) or keyword.issoftkeyword(name):
+        return "is a word of the Python language"
+    return None
+
+
+def bad_identifier(name: str) -> str | None:
+    """Why `name` cannot name a value of a schema, or None when it can."""
+    if why := bad_member(name):
+        return why
+    if hasattr(builtins, name):
+        return "would hide a Python builtin"
+    if name in AMBIGUOUS:
+        return "reads as a digit"
+    if name in LOCALS:
+        return "is used by the emitted code itself"
+    return None
+
+
+def bytes_accessor(buffer: str) -> str:
+    """The accessor of a buffer's allocated bytes."""
+    return f"{buffer}_bytes"
+
+
+def carve_method(buffer: str) -> str:
+    """The method that carves from a slab buffer."""
+    return f"carve_{buffer}"
+
+
+def pascal(name: str) -> str:
+    """snake_case to PascalCase."""
+    return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
+
+
+def layout_class(layout: str) -> str:
+    """The class of a named layout: decode_meta gives DecodeMetaLayout."""
+    return f"{pascal(layout)}Layout"
+
+
+def layout_pointer_class(buffer: str) -> str:
+    """The pointer class of a buffer that a named layout fills."""
+    return f"{pascal(buffer)}Ptr"

@@ -1,0 +1,313 @@
+"""YAML text to a tree of nodes with spans.
+
+Reads one UTF-8 document by the YAML 1.2 core schema, whatever PyYAML's own resolver
+would make of it: `no`, `012`, `12:30` and `1_000` are never turned into something
+else. Duplicate keys, tags and recursive aliases are problems. Never touches a disk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import yaml
+
+from .errors import InputProblems, Problem, Span
+
+MAX_BYTES = 8 * 1024 * 1024
+MAX_DEPTH = 64
+MAX_NODES = 1_000_000
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOL = dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(
+    ("false", "False", "FALSE"), False
+)
+_INT = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
+    r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+)
+_MAX_INT_DIGITS = 40
+
+Value: TypeAlias = bool | int | float | str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A scalar with its YAML 1.2 core value; `raw` is its text in the document."""
+
+    value: Value
+    span: Span = field(compare=False)
+    raw: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """A list of nodes."""
+
+    items: tuple[Node, ...]
+    span: Span = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A mapping with string keys, in document order."""
+
+    entries: tuple[tuple[Scalar, Node], ...]
+    span: Span = field(compare=False)
+
+    def get(self, key: str) -> Node | None:
+        """The value of a key, or None."""
+        for name, value in self.entries:
+            if name.value == key:
+                return value
+        return None
+
+    def key(self, key: str) -> Scalar:
+        """The node of a key that is there."""
+        return next(name for name, _ in self.entries if name.value == key)
+
+
+Node: TypeAlias = Scalar | Sequence | Mapping
+
+
+def decode(data: bytes, file: str) -> str:
+    """The text of a file: UTF-8, with or without a BOM, any line ends.
+
+    Raises InputProblems when it is too large, not UTF-8, or holds a NUL.
+    """
+    at = Span(file, 1, 1)
+    if len(data) > MAX_BYTES:
+        raise InputProblems(
+            [Problem("AR001", f"{len(data)} bytes; at most {MAX_BYTES} are read", at)]
+        )
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        problem = Problem(
+            "AR001",
+            f"not UTF-8: byte 0x{data[error.start]:02X} at offset {error.start}",
+            Span(file, line, 1),
+            hint="save the file as UTF-8",
+        )
+        raise InputProblems([problem]) from None
+    return text.replace("\r\n", "\n")
+
+
+def parse(text: str, file: str) -> Node:
+    """The one document of `text`.
+
+    Raises InputProblems with every duplicate key, tag and bad alias, or with the
+    first place that is not YAML.
+    """
+    composer = _Composer(text, file)
+    try:
+        node = composer.document()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        span = composer.span(mark) if mark else Span(file, 1, 1)
+        raise InputProblems([_not_yaml(error.problem or str(error), span)]) from None
+    except yaml.YAMLError as error:
+        raise InputProblems([_not_yaml(str(error), Span(file, 1, 1))]) from None
+    if composer.problems:
+        raise InputProblems(composer.problems)
+    return node
+
+
+def _not_yaml(what: str, span: Span) -> Problem:
+    hint = ""
+    if "\t" in span.source:
+        hint = "YAML is indented with spaces, never with tabs"
+    elif "mapping values are not allowed" in what:
+        hint = "put a text that holds `: ` in quotes"
+    elif "cannot start any token" in what:
+        hint = "put a text that begins with this character in quotes"
+    return Problem("AR002", f"not YAML: {' '.join(what.split())}", span, hint=hint)
+
+
+def plain(node: Node) -> Any:
+    """The node as dicts, lists and scalars."""
+    match node:
+        case Scalar(value):
+            return value
+        case Sequence(items):
+            return [plain(item) for item in items]
+        case Mapping(entries):
+            return {str(key.value): plain(value) for key, value in entries}
+
+
+class _Composer:
+    def __init__(self, text: str, file: str) -> None:
+        self.file = file
+        self.lines = text.split("\n")
+        self.text = text
+        self.problems: list[Problem] = []
+        self._anchors: dict[str, Node | None] = {}
+        self._nodes = 0
+        self._events: Iterator[Any] = iter(())
+
+    def span(self, start: Any, end: Any = None) -> Span:
+        line = self.lines[start.line] if start.line < len(self.lines) else ""
+        length = 1
+        if end is not None:
+            stop = end.column if end.line == start.line else len(line)
+            length = max(1, stop - start.column)
+        return Span(self.file, start.line + 1, start.column + 1, length, line)
+
+    def document(self) -> Node:
+        loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        self._events = iter(yaml.parse(self.text, Loader=loader))
+        next(self._events)
+        first = next(self._events)
+        if isinstance(first, yaml.StreamEndEvent):
+            problem = Problem(
+                "AR003",
+                "the file is empty",
+                Span(self.file, 1, 1),
+                hint="`arenagen generate` reads a schema that begins with `arena:`",
+            )
+            raise InputProblems([problem])
+        node = self._node(next(self._events), 0)
+        next(self._events)
+        after = next(self._events)
+        if not isinstance(after, yaml.StreamEndEvent):
+            self._report("AR004", "a second document", self.span(after.start_mark))
+        return node
+
+    def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
+        self.problems.append(Problem(code, message, span, **more))
+
+    def _node(self, event: Any, depth: int) -> Node:
+        span = self.span(event.start_mark, event.end_mark)
+        self._nodes += 1
+        if self._nodes > MAX_NODES:
+            message = f"more than {MAX_NODES} nodes"
+            raise InputProblems([Problem("AR005", message, span)])
+        if depth > MAX_DEPTH:
+            message = f"nested more than {MAX_DEPTH} deep"
+            raise InputProblems([Problem("AR005", message, span)])
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(str(event.anchor), span)
+        if event.tag is not None and event.tag != "!":
+            self._report(
+                "AR006",
+                f"the tag `{event.tag}`; a schema has none",
+                span,
+                hint="remove it; quote a text that begins with `!`",
+            )
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        node: Node
+        if isinstance(event, yaml.ScalarEvent):
+            node = self._scalar(event, span)
+        elif isinstance(event, yaml.SequenceStartEvent):
+            node = Sequence(tuple(self._items(depth)), span)
+        else:
+            node = Mapping(tuple(self._entries(depth)), span)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
+
+    def _alias(self, anchor: str, span: Span) -> Node:
+        node = self._anchors.get(anchor)
+        if node is None:
+            what = "itself" if anchor in self._anchors else "nothing before it"
+            self._report("AR007", f"the alias `*{anchor}` stands for {what}", span)
+            return Scalar(None, span)
+        self._nodes += _count(node)
+        return node
+
+    def _scalar(self, event: Any, span: Span) -> Scalar:
+        raw = self.text[event.start_mark.index : event.end_mark.index]
+        text: str = event.value
+        if not event.implicit[0]:
+            return Scalar(text, span, raw)
+        if _INT.fullmatch(text) and len(text) > _MAX_INT_DIGITS:
+            self._report("AR008", f"an integer of {len(text)} digits", span)
+            return Scalar(0, span, raw)
+        return Scalar(core_value(text), span, raw)
+
+    def _items(self, depth: int) -> Iterator[Node]:
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            yield self._node(event, depth + 1)
+
+    def _entries(self, depth: int) -> Iterator[tuple[Scalar, Node]]:
+        seen: dict[object, Span] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            key = self._node(event, depth + 1)
+            value = self._node(next(self._events), depth + 1)
+            if isinstance(key, Scalar) and isinstance(key.value, int | float | None):
+                # A key is a name: `0:` means the text 0, not a number.
+                key = Scalar(key.raw.strip(), key.span, key.raw)
+            if not isinstance(key, Scalar):
+                self._report("AR009", "a key that is not a plain word", key.span)
+                continue
+            if key.value in seen:
+                self._report(
+                    "AR010",
+                    f"the key `{key.value}` stands twice",
+                    key.span,
+                    related=(("first", seen[key.value]),),
+                )
+                continue
+            seen[key.value] = key.span
+            yield key, value
+
+
+def _count(node: Node) -> int:
+    match node:
+        case Scalar():
+            return 1
+        case Sequence(items):
+            return 1 + sum(_count(item) for item in items)
+        case Mapping(entries):
+            return 1 + sum(1 + _count(value) for _, value in entries)
+
+
+def core_value(text: str) -> Value:
+    """What a plain scalar means in the YAML 1.2 core schema."""
+    if text in _NULL:
+        return None
+    if text in _BOOL:
+        return _BOOL[text]
+    if _INT.fullmatch(text):
+        return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+    if _FLOAT.fullmatch(text):
+        return float(text.replace(".inf", "inf").replace(".nan", "nan").lower())
+    return text
+
+
+def locate(scalar: Scalar, start: int, length: int) -> Span:
+    """The span of `scalar.value[start:start + length]` in the document.
+
+    Walks the document's text beside the value, since folding and quoting move the
+    characters; where escapes make the two differ, the whole scalar is the answer.
+    """
+    value = scalar.value
+    span = scalar.span
+    if not isinstance(value, str) or not span.source:
+        return span
+    raw = scalar.raw
+    position = raw.index("\n") if raw[:1] in (">", "|") and "\n" in raw else 0
+    if raw[:1] in ("'", '"'):
+        position = 1
+    wanted = [char for char in value[:start] if not char.isspace()]
+    for char in [*wanted, *value[start : start + 1]]:
+        while position < len(raw) and raw[position].isspace():
+            position += 1
+        if position >= len(raw) or raw[position] != char:
+            return span
+        position += 1
+    position -= 1
+    before = raw[:position]
+    line = span.line + before.count("\n")
+    if "\n" in before:
+        column = position - before.rindex("\n")
+        end = raw.find("\n", position)
+        source = raw[before.rindex("\n") + 1 : end if end >= 0 else len(raw)]
+    else:
+        column, source = span.column + position, span.source
+    return Span(span.file, line, column, length, source)

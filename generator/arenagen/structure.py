@@ -1,0 +1,141 @@
+"""The JSON Schema run: is the document shaped like a schema at all?
+
+Takes nodes, returns problems with spans; what passes can be loaded without a further
+test of shape.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from . import resources
+from .errors import Problem, did_you_mean
+from .source import Mapping, Node, Scalar, Sequence, plain
+
+_KINDS = {
+    "object": "a mapping",
+    "array": "a list",
+    "string": "a text",
+    "integer": "an integer",
+    "number": "a number",
+    "boolean": "true or false",
+}
+
+
+def check_structure(root: Node) -> list[Problem]:
+    """Every place where the document is not shaped as the language wants."""
+    import jsonschema
+
+    text = resources.language_schema().read_text(encoding="utf-8")
+    validator = jsonschema.Draft202012Validator(json.loads(text))
+    problems: list[Problem] = []
+    for error in validator.iter_errors(plain(root)):
+        path = list(error.absolute_path)
+        problems.extend(_translate(error, path, _descend(root, path)))
+    return problems
+
+
+def _descend(node: Node, path: list[str | int]) -> Node:
+    for step in path:
+        if isinstance(node, Mapping):
+            node = next(value for key, value in node.entries if str(key.value) == step)
+        elif isinstance(node, Sequence):
+            assert isinstance(step, int)
+            node = node.items[step]
+    return node
+
+
+def _translate(error: Any, path: list[str | int], node: Node) -> Iterator[Problem]:
+    where = _where(path)
+    match error.validator:
+        case "additionalProperties":
+            assert isinstance(node, Mapping)
+            known = list(error.schema.get("properties", {}))
+            for key, value in node.entries:
+                if str(key.value) in known:
+                    continue
+                hint = did_you_mean(str(key.value), known)
+                if isinstance(value, Scalar) and value.value is None and not value.raw:
+                    hint = "quote a text that holds a comma inside `{ }`"
+                yield Problem(
+                    "AR020", f"unknown key `{key.value}`{where}", key.span, hint=hint
+                )
+        case "required":
+            assert isinstance(node, Mapping)
+            for key in error.validator_value:
+                if node.get(key) is None and error.message.startswith(f"'{key}'"):
+                    yield Problem(
+                        "AR021", f"the key `{key}` is missing{where}", _head(node)
+                    )
+        case "type":
+            wanted = error.validator_value
+            kinds = [wanted] if isinstance(wanted, str) else wanted
+            words = " or ".join(_KINDS[kind] for kind in kinds)
+            yield Problem(
+                "AR022",
+                f"{_found(node)}{where}; it must be {words}",
+                node.span,
+                hint=_type_hint(node, kinds),
+            )
+        case "enum":
+            assert isinstance(node, Scalar)
+            choice = [str(each) for each in error.validator_value]
+            yield Problem(
+                "AR023",
+                f"`{node.value}`{where} is none of the words known here",
+                node.span,
+                hint=did_you_mean(str(node.value), choice)
+                or "one of: " + ", ".join(choice),
+            )
+        case "pattern":
+            yield Problem(
+                "AR024",
+                f"{_found(node)}{where} does not match {error.validator_value}",
+                node.span,
+            )
+        case "minimum":
+            yield Problem(
+                "AR025",
+                f"{_found(node)}{where}; at least {error.validator_value}",
+                node.span,
+            )
+        case "minItems" | "minProperties" | "minLength":
+            yield Problem("AR026", f"nothing{where}", node.span)
+        case "uniqueItems":
+            yield Problem("AR027", f"an entry twice{where}", node.span)
+        case _:
+            yield Problem("AR028", f"{error.message}{where}", node.span)
+
+
+def _where(path: list[str | int]) -> str:
+    return f" in `{'.'.join(str(step) for step in path)}`" if path else ""
+
+
+def _head(node: Mapping) -> Any:
+    return node.entries[0][0].span if node.entries else node.span
+
+
+def _found(node: Node) -> str:
+    match node:
+        case Scalar(None):
+            return "nothing"
+        case Scalar(bool() as value):
+            return f"`{str(value).lower()}`"
+        case Scalar(value):
+            text = str(value)
+            return f"`{text[:60]}…`" if len(text) > 60 else f"`{text}`"
+        case Sequence():
+            return "a list"
+    return "a mapping"
+
+
+def _type_hint(node: Node, kinds: list[str]) -> str:
+    if isinstance(node, Scalar) and isinstance(node.value, float):
+        return "sizes are exact integers" if "integer" in kinds else ""
+    if isinstance(node, Sequence) and "string" in kinds:
+        return "a formula with brackets at its start needs quotes"
+    if isinstance(node, Scalar) and "string" in kinds and node.value is not None:
+        return "put the text in quotes"
+    return ""

@@ -1,0 +1,107 @@
+"""What an arena asks of a GPU.
+
+An arena calls the methods of GpuBackend and nothing else, so a backend may be
+wrapped or replaced freely. Every size is in bytes. A method that cannot do what it
+is asked raises BackendError, and OutOfMemoryError when memory is what is missing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+from .device import DevicePtr
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+# Whatever the backend takes for a stream; an arena only passes it on.
+Stream: TypeAlias = object
+
+
+@runtime_checkable
+class GpuBackend(Protocol):
+    """Allocates, fills and copies device memory.
+
+    A range is the bytes from a pointer on; it lies within one live allocation, and
+    may start inside it. Only `memset_async` may return before its work is done in
+    the order of the device.
+    """
+
+    def alloc(self, nbytes: int) -> DevicePtr:
+        """Return the address of `nbytes` > 0 new bytes, aligned to 256 or more.
+
+        The content is undefined. Raise OutOfMemoryError when there is no room.
+        """
+        ...
+
+    def free(self, ptr: DevicePtr) -> None:
+        """Give back an allocation, named by the address that `alloc` returned."""
+        ...
+
+    def memset(self, ptr: DevicePtr, value: int, nbytes: int) -> None:
+        """Set `nbytes` bytes to `value`, 0 to 255.
+
+        Work that is enqueued later, on any stream, sees the new bytes.
+        """
+        ...
+
+    def memset_async(
+        self, ptr: DevicePtr, value: int, nbytes: int, stream: Stream
+    ) -> None:
+        """Enqueue on `stream` what `memset` does; ordered on that stream only."""
+        ...
+
+    def copy_h2d(self, dst: DevicePtr, src: ReadableBuffer) -> None:
+        """Copy all bytes of `src`, a contiguous bytes-like object, to the device.
+
+        `src` may be changed as soon as the call returns, and work that is enqueued
+        later, on any stream, sees the new bytes.
+        """
+        ...
+
+    def copy_d2h(self, dst: WriteableBuffer, src: DevicePtr) -> None:
+        """Fill `dst`, a contiguous writable bytes-like object, from the device.
+
+        The length of `dst` is the number of bytes copied. They are there when the
+        call returns. Work pending on a stream is not waited for: `synchronize` first.
+        """
+        ...
+
+    def copy_d2d(self, dst: DevicePtr, src: DevicePtr, nbytes: int) -> None:
+        """Copy `nbytes` bytes between two ranges that do not overlap.
+
+        Work that is enqueued later, on any stream, sees the new bytes.
+        """
+        ...
+
+    def synchronize(self, stream: Stream) -> None:
+        """Wait until all work enqueued on `stream` so far is done."""
+        ...
+
+    @property
+    def default_stream(self) -> Stream:
+        """The stream to use when the caller names none."""
+        ...
+
+    def total_memory(self) -> int:
+        """Return the bytes of memory that the device has."""
+        ...
+
+    def free_memory(self) -> int:
+        """Return the bytes that are not allocated, by this process or another.
+
+        Less than that may be available in one piece.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsPatternFill(Protocol):
+    """A backend that also fills memory with patterns wider than a byte."""
+
+    def memset_pattern(self, ptr: DevicePtr, pattern: bytes, count: int) -> None:
+        """Write `pattern`, of 1, 2 or 4 bytes, `count` times end to end.
+
+        `ptr` is a multiple of the pattern's length. Ordered as `memset` is.
+        """
+        ...

@@ -1,0 +1,112 @@
+"""Exact integer helpers of the sizing code, and the checks on its inputs."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+from .errors import ConfigError, SizeError
+
+# The largest size in bytes that a device API takes.
+MAX_SIZE: Final = 2**63 - 1
+
+_SHOWN_CHARACTERS = 80
+
+
+def align(value: int, multiple: int) -> int:
+    """Return `value` rounded up to a multiple of `multiple`, at least 1."""
+    if multiple < 1:
+        raise SizeError(f"align: {value} to a multiple of {multiple}, not at least 1")
+    return -(-value // multiple) * multiple
+
+
+def cdiv(value: int, divisor: int) -> int:
+    """Return `value` divided by `divisor`, rounded up."""
+    if divisor == 0:
+        raise SizeError(f"cdiv: {value} divided by 0")
+    return -(-value // divisor)
+
+
+def clamp(value: int, low: int, high: int) -> int:
+    """Return the integer nearest to `value` from `low` to `high`."""
+    if low > high:
+        raise SizeError(f"clamp: {value} to the empty range from {low} to {high}")
+    return max(low, min(value, high))
+
+
+def floordiv(value: int, divisor: int, what: str) -> int:
+    """Return `value // divisor`; `what` names the formula in the error."""
+    if divisor == 0:
+        raise SizeError(f"{what}: {value} // {divisor} is undefined")
+    return value // divisor
+
+
+def modulo(value: int, divisor: int, what: str) -> int:
+    """Return `value % divisor`; `what` names the formula in the error."""
+    if divisor == 0:
+        raise SizeError(f"{what}: {value} % {divisor} is undefined")
+    return value % divisor
+
+
+def next_in(values: Sequence[int], value: int, name: str) -> int:
+    """Return the smallest of `values` that is at least `value`.
+
+    `values` ascend. Raise SizeError, which calls them `name`, when all are smaller.
+    """
+    place = bisect_left(values, value)
+    if place == len(values):
+        limit = f"its largest is {values[-1]}" if values else "it is empty"
+        raise SizeError(f"{name}: nothing is at least {value}, {limit}")
+    return values[place]
+
+
+def check_int(
+    name: str, value: object, minimum: int = 0, maximum: int | None = None
+) -> int:
+    """Return `value` when it is an int, not a bool, from `minimum` to `maximum`.
+
+    Raise ConfigError otherwise. Without a maximum there is no upper bound.
+    """
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and value >= minimum
+        and (maximum is None or value <= maximum)
+    ):
+        return value
+    bounds = (
+        f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
+    )
+    raise _wrong(name, value, f"an int, {bounds}")
+
+
+def check_bool(name: str, value: object) -> bool:
+    """Return `value` when it is a bool; raise ConfigError otherwise."""
+    if isinstance(value, bool):
+        return value
+    raise _wrong(name, value, "True or False")
+
+
+def check_str(name: str, value: object) -> str:
+    """Return `value` when it is a str; raise ConfigError otherwise."""
+    if isinstance(value, str):
+        return value
+    raise _wrong(name, value, "a str")
+
+
+def check_strs(name: str, value: object) -> tuple[str, ...]:
+    """Return a list or tuple of str as a tuple; raise ConfigError otherwise."""
+    if not isinstance(value, (list, tuple)):
+        raise _wrong(name, value, "a list of str")
+    return tuple(
+        check_str(f"{name}[{place}]", item) for place, item in enumerate(value)
+    )
+
+
+def _wrong(name: str, value: object, allowed: str) -> ConfigError:
+    # str() of an int of more than 4300 digits raises; hex() does not.
+    text = hex(value) if isinstance(value, int) and abs(value) > 2**128 else repr(value)
+    if len(text) > _SHOWN_CHARACTERS:
+        text = text[:_SHOWN_CHARACTERS] + "..."
+    return ConfigError(f"{name}: {text} ({type(value).__name__}) is not {allowed}")
