@@ -289,6 +289,104 @@ def test_adapters() -> None:
     assert got["lora_seq_slot"] == 7 * 4
 
 
+def test_a_gate_opens_at_one() -> None:
+    config = {
+        "hidden_size": 128,
+        "num_experts": 1,
+        "num_experts_per_tok": 1,
+        "moe_latent_size": 1,
+        "linear_num_value_heads": 1,
+        "linear_key_head_dim": 128,
+        "linear_value_head_dim": 128,
+        "mamba_num_heads": 1,
+        "ssm_state_size": 1,
+        "hc_mult": 1,
+        "hc_lowrank": 1,
+        "index_topk": 1,
+        "index_compress_ratio": 1,
+        "adapter_max_rank": 1,
+    }
+    got = sizes(config, tokens=100, seq_len=1)
+    assert got["gate_logits"] == 100 * 2
+    assert got["expert_down_out"] == 112 * 2
+    assert got["ssm_ba"] == 100 * 2 * 2
+    assert got["hc_streams"] == 100 * 128 * 4
+    assert got["hc_post"] == got["hc_comb"] == 100 * 4
+    gemm = 2 * (100 * 128 * 2) + 100 * 2 + 100 * 2
+    assert got["hc_lowrank_scratch"] == gemm  # past split's 64 * 128 * 4 + 64 * 4
+    assert got["qsa_select_scratch"] == 2048 * (4 + 4)
+    assert got["gdn_fla_scratch"] == 18 * 82176
+    assert got["ssd_scratch"] == 2 * (3 * 64 * 4) + 3 * 4096 * 4
+    assert got["token_ids"] == 100 * 4
+    assert got["lora_xa"] == 100 * 2
+    assert got["lora_delta"] == 100 * 128 * 2
+    mla = {"kv_lora_rank": 1, "q_lora_rank": 3, "num_attention_heads": 2}
+    assert sizes(mla, tokens=100)["ssm_ba"] == 100 * 3 * 2
+    rope = {"kv_lora_rank": 1, "num_attention_heads": 2, "qk_rope_head_dim": 3}
+    assert sizes(rope, tokens=100)["ssm_ba"] == 100 * 3 * 2
+    assert sizes(rope, tokens=100)["ssm_conv_out_f32"] == 100 * 2 * 3 * 2
+
+
+def test_dense_width_can_outgrow_the_routed_experts() -> None:
+    config = {
+        "num_experts": 8,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 100,
+        "intermediate_size": 300,
+    }
+    got = sizes({**config, "adapter_max_rank": 4}, tokens=5)
+    assert got["expert_gate_out"] == got["expert_up_out"] == 16 * 300 * 2
+    assert got["lora_delta"] == 5 * 300 * 2
+
+
+def test_quantised_activations_take_the_widest_input() -> None:
+    wide = {"hidden_size": 513, "intermediate_size": 10, "num_attention_heads": 1}
+    got = sizes(wide, tokens=2, native_q2_mmq=True)
+    assert got["q2_act_q8"] == got["ffn_act_q8"] == 2 * 768 * 4 + MIB
+    assert got["fp8_act_scale"] == 16 * 5 * 4
+    assert got["ffn_act_scale"] == 16 * 16 * 4  # 513 // 32 rounds down
+    assert got["ffn_act_scale_kmajor"] == 4 * 16 * 4
+
+
+def test_moe_fp8_regions_of_ragged_widths() -> None:
+    config = {
+        "hidden_size": 65,
+        "num_experts": 3,
+        "num_experts_per_tok": 1,
+        "moe_intermediate_size": 129,
+        "shared_expert_intermediate_size": 257,
+    }
+    # 130 rows: 257 columns are 3 scales, 129 are 2; 2 + 3 + 1 tiles by 3 columns.
+    assert oracle.moe_fp8_regions(config, 130) == {
+        "activation": (0, 130 * 257),  # 33410, up to 33536
+        "scales": (33536, 130 * 3 * 4),  # ends at 35096, up to 35328
+        "worklist": (35328, 6 * 3 * 8),
+        "total_tiles": (35584, 4),
+    }
+    # Without the shared expert the routed rows are wider: 65 is 1 scale, 129 are 2.
+    routed = {**config, "shared_expert_intermediate_size": 0}
+    assert oracle.moe_fp8_regions(routed, 130) == {
+        "activation": (0, 130 * 129),  # 16770, up to 16896
+        "scales": (16896, 130 * 2 * 4),  # ends at 17936, up to 18176
+        "worklist": (18176, 6 * 3 * 8),
+        "total_tiles": (18432, 4),
+    }
+
+
+def test_staging_rounds_the_chunk_up_and_never_below_one() -> None:
+    # 20 tokens over eight streams are chunks of 3; K large enough to beat verify.
+    config = {"num_experts_per_tok": 2000}
+    staging = 24 * 2000 * 8 + 8 * 4096 + 96 + 192 + 2 * 64 + 40 + 32 + 64
+    assert sizes(config, tokens=20)["scratch"] == staging
+
+
+def test_q2_dequant_of_a_gated_q_projection() -> None:
+    config = {"hidden_size": 3, "num_attention_heads": 7, "head_dim": 5}
+    gated = {**config, "attn_gated": True}
+    assert oracle.q2_dequant_scratch_bytes(config) == 7 * 5 * 3 * 2
+    assert oracle.q2_dequant_scratch_bytes(gated) == 2 * 7 * 5 * 3 * 2
+
+
 GLM_TRIM_ONE_TOKEN = {
     "qkv_output": 16 * 192 * 256 * 2,
     "attn_output": 64 * 512 * 2,

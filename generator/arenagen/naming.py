@@ -113,6 +113,11 @@ def layout_class(layout: str) -> str:
     return f"{pascal(layout)}Layout"
 
 
+def layout_function(layout: str) -> str:
+    """The function that sizes a named layout."""
+    return f"{layout}_bytes"
+
+
 def layout_pointer_class(buffer: str) -> str:
     """The pointer class of a buffer that a named layout fills."""
     return f"{pascal(buffer)}Ptr"

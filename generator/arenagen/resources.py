@@ -1,4 +1,4 @@
-"""Where the templates and the language's JSON Schema lie.
+"""Where the templates and the JSON Schemas lie.
 
 In a wheel they are inside the package; in a checkout beside the generator.
 """
@@ -19,7 +19,14 @@ def templates() -> Path:
 
 def language_schema() -> Path:
     """The JSON Schema of the language."""
-    inside = _PACKAGE / "schema" / "arena.schema.json"
-    if inside.is_file():
-        return inside
-    return _CHECKOUT / "schema" / "arena.schema.json"
+    return _schema("arena.schema.json")
+
+
+def families_schema() -> Path:
+    """The JSON Schema of a Hugging Face family table."""
+    return _schema("huggingface.schema.json")
+
+
+def _schema(name: str) -> Path:
+    inside = _PACKAGE / "schema" / name
+    return inside if inside.is_file() else _CHECKOUT / "schema" / name

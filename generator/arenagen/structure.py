@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from . import resources
@@ -24,11 +25,14 @@ _KINDS = {
 }
 
 
-def check_structure(root: Node) -> list[Problem]:
-    """Every place where the document is not shaped as the language wants."""
+def check_structure(root: Node, schema: Path | None = None) -> list[Problem]:
+    """Every place where the document is not shaped as a JSON Schema wants.
+
+    Without a path, as the schema language wants.
+    """
     import jsonschema
 
-    text = resources.language_schema().read_text(encoding="utf-8")
+    text = (schema or resources.language_schema()).read_text(encoding="utf-8")
     validator = jsonschema.Draft202012Validator(json.loads(text))
     problems: list[Problem] = []
     for error in validator.iter_errors(plain(root)):

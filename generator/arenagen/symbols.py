@@ -14,7 +14,6 @@ from .model import (
     Bytes,
     Extent,
     Formula,
-    Function,
     Layout,
     LayoutCall,
     Let,
@@ -185,9 +184,3 @@ def pure_config(symbols: Symbols, let: Let) -> bool:
     """Whether a let reads config fields and constants only."""
     kinds = {kind for kind, _ in symbols.leaves([let.value.expr])}
     return kinds <= {"field", "constant"}
-
-
-def needs_config(symbols: Symbols, function: Function) -> bool:
-    """Whether a function reads a config field, also through others."""
-    leaves = symbols.leaves([function.value.expr])
-    return any(kind == "field" for kind, _ in leaves)

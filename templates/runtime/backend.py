@@ -22,9 +22,8 @@ Stream: TypeAlias = object
 class GpuBackend(Protocol):
     """Allocates, fills and copies device memory.
 
-    A range is the bytes from a pointer on; it lies within one live allocation, and
-    may start inside it. Only `memset_async` may return before its work is done in
-    the order of the device.
+    A range is `nbytes` bytes from a pointer on. It lies within one live allocation
+    and may start anywhere in it.
     """
 
     def alloc(self, nbytes: int) -> DevicePtr:

@@ -7,7 +7,7 @@ whatever the buffer holds; they show where two digests that differ went apart.
 from __future__ import annotations
 
 import struct
-from math import fsum, isfinite, isnan
+from math import isfinite, isnan
 from operator import mul
 from typing import Literal, NamedTuple
 
@@ -15,21 +15,30 @@ from .backend import GpuBackend
 from .device import DevicePtr
 
 _LANE_BYTES = 4
-_CHUNK_BYTES = 4 << 20
+# A multiple of the lane; one piece of lanes as Python integers takes 20 times as much.
+_CHUNK_BYTES = 1 << 20
+
+# Any finite float32 times this is an integer, which a float64 holds exactly. Sums of
+# integers are exact, so they do not depend on where the pieces end.
+_UNIT = 149
+_SCALE = 2.0**_UNIT
 
 
 class BufferChecksum(NamedTuple):
-    """The fingerprint of one buffer; all but the first three are empty unless ok."""
+    """The fingerprint of one buffer.
+
+    Of a buffer that is absent or failed, everything that reading gives is empty or 0.
+    """
 
     name: str
     nbytes: int
-    """Bytes of the allocation, all of which were read."""
+    """Bytes of the allocation."""
     state: Literal["ok", "absent", "failed"]
     """Read, not allocated, or not readable."""
     digest: str = ""
     """BLAKE2b-128 of every byte, in hexadecimal."""
     total: float = 0.0
-    """Sum of the finite lanes, exact until rounded once."""
+    """Sum of the finite lanes, rounded once."""
     total_squares: float = 0.0
     """Sum of the squares of the finite lanes, rounded once."""
     total_abs: float = 0.0
@@ -77,12 +86,13 @@ def checksum_buffer(
 
 
 def _read(gpu: GpuBackend, name: str, ptr: DevicePtr, nbytes: int) -> BufferChecksum:
+    # Not at the top: it loads OpenSSL, which only a probe needs.
     from hashlib import blake2b
 
     digest = blake2b(digest_size=16)
-    totals: list[float] = []
-    squares: list[float] = []
-    absolutes: list[float] = []
+    total = 0
+    total_squares = 0
+    total_abs = 0
     nan_lanes = 0
     inf_lanes = 0
     for done in range(0, nbytes, _CHUNK_BYTES):
@@ -99,34 +109,22 @@ def _read(gpu: GpuBackend, name: str, ptr: DevicePtr, nbytes: int) -> BufferChec
             nan_lanes += nans
             inf_lanes += len(values) - len(finite) - nans
             values = finite
-        totals = _add_exactly(totals, values)
-        squares = _add_exactly(squares, list(map(mul, values, values)))
-        absolutes = _add_exactly(absolutes, list(map(abs, values)))
+        scaled = list(map(int, map(_SCALE.__mul__, values)))
+        total += sum(scaled)
+        total_squares += sum(map(mul, scaled, scaled))
+        total_abs += sum(map(abs, scaled))
     return BufferChecksum(
         name,
         nbytes,
         "ok",
         digest=digest.hexdigest(),
-        total=fsum(totals),
-        total_squares=fsum(squares),
-        total_abs=fsum(absolutes),
+        total=total / 2**_UNIT,
+        total_squares=total_squares / 2 ** (2 * _UNIT),
+        total_abs=total_abs / 2**_UNIT,
         lanes=nbytes // _LANE_BYTES,
         nan_lanes=nan_lanes,
         inf_lanes=inf_lanes,
     )
-
-
-def _add_exactly(parts: list[float], values: list[float]) -> list[float]:
-    """Return a few floats whose sum is that of `parts` and `values`, unrounded.
-
-    Rounding once per chunk would make the result depend on where the chunks end.
-    """
-    terms = parts + values
-    exact = []
-    while rest := fsum(terms):
-        exact.append(rest)
-        terms.append(-rest)
-    return exact
 
 
 def _result_text(buffer: BufferChecksum) -> str:

@@ -38,7 +38,10 @@ class DevicePtr(int):
         Raise PointerError for a negative count, and for any offset of NULL.
         """
         if not self:
-            raise PointerError(f"NULL points to nothing, so {nbytes} bytes past it too")
+            raise PointerError(
+                "NULL has no offset; a buffer that is gated off or released has no "
+                "memory"
+            )
         if nbytes < 0:
             raise PointerError(f"an offset cannot be negative, got {nbytes} bytes")
         return DevicePtr(self + index(nbytes))

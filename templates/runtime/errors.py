@@ -78,10 +78,8 @@ class AllocationError(ArenaError, MemoryError):
 
     def __str__(self) -> str:
         subject = "all buffers together" if self.buffer is None else self.buffer
-        lines = [
-            f"{subject}: cannot allocate {format_bytes(self.nbytes)}; "
-            + _memory_text(self.free, self.total)
-        ]
+        memory = _memory_text(self.free, self.total)
+        lines = [f"{subject}: cannot allocate {format_bytes(self.nbytes)}; {memory}"]
         if self.largest:
             width = max(len(name) for name, _ in self.largest)
             lines.append("the largest buffers:")
@@ -110,9 +108,8 @@ class OutOfMemoryError(BackendError, MemoryError):
         self.total = total
 
     def __str__(self) -> str:
-        return f"out of memory: {format_bytes(self.asked)} asked; " + _memory_text(
-            self.free, self.total
-        )
+        memory = _memory_text(self.free, self.total)
+        return f"out of memory: {format_bytes(self.asked)} asked; {memory}"
 
 
 class ReleasedError(ArenaError, RuntimeError):
@@ -197,7 +194,7 @@ class ReleaseError(ArenaError, RuntimeError):
         self.failures = failures
 
     def __str__(self) -> str:
-        return f"{self.label}: could not free{_failures_text(self.failures)}"
+        return f"{self.label}: could not free:{_failures_text(self.failures)}"
 
 
 class TeardownError(ArenaError, RuntimeError):
@@ -211,7 +208,7 @@ class TeardownError(ArenaError, RuntimeError):
         self.failures = failures
 
     def __str__(self) -> str:
-        return f"teardown: could not release{_failures_text(self.failures)}"
+        return f"teardown: could not release:{_failures_text(self.failures)}"
 
 
 def _memory_text(free: int | None, total: int | None) -> str:
@@ -221,7 +218,5 @@ def _memory_text(free: int | None, total: int | None) -> str:
 
 
 def _failures_text(failures: Iterable[tuple[str, Exception]]) -> str:
-    return "".join(
-        f"\n  {name}: {type(error).__name__}: {error}".replace("\n", "\n  ")[2:]
-        for name, error in failures
-    )
+    texts = (f"{name}: {type(error).__name__}: {error}" for name, error in failures)
+    return "".join("\n  " + text.replace("\n", "\n  ") for text in texts)

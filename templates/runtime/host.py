@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 _FREED_REMEMBERED = 1024
 
+# Linux refuses to map more than it could back in full, unless told not to reserve.
+# Python names the flag from 3.13 on; this is its value on x86 and Arm.
+_MAP_NORESERVE = 0x4000
+
 
 class HostBackend:
     """A GpuBackend on host memory, where all work is done at once.
@@ -81,7 +85,6 @@ class HostBackend:
             address = addressof(c_char.from_buffer(block))
             self._blocks[address] = block
             insort(self._bases, address)
-            self._freed.pop(address, None)
             self._live_bytes += nbytes
             self._peak_bytes = max(self._peak_bytes, self._live_bytes)
             return DevicePtr(address)
@@ -91,11 +94,10 @@ class HostBackend:
         with self._lock:
             block = self._blocks.pop(ptr, None)
             if block is None:
-                self._check_range("free", ptr, 0)
-                base = self._bases[bisect_right(self._bases, ptr) - 1]
+                base = self._check_range("free", ptr, 1)
                 raise BackendError(
-                    f"free: {_hex(ptr)} is {ptr - base} bytes into the allocation at "
-                    f"{_hex(base)}; free takes the address that alloc returned"
+                    f"free: {ptr:#x} is {ptr - base} bytes into the allocation at "
+                    f"{base:#x}; free takes the address that alloc returned"
                 )
             nbytes = len(block)
             del self._bases[bisect_left(self._bases, ptr)]
@@ -125,7 +127,7 @@ class HostBackend:
             )
         if ptr % width:
             raise BackendError(
-                f"memset_pattern: {_hex(ptr)} is not a multiple of the pattern's "
+                f"memset_pattern: {ptr:#x} is not a multiple of the pattern's "
                 f"{width} bytes"
             )
         nbytes = width * count
@@ -163,7 +165,7 @@ class HostBackend:
             self._check_range("copy_d2d: dst", dst, nbytes)
             if abs(dst - src) < nbytes:
                 raise BackendError(
-                    f"copy_d2d: {nbytes} bytes at {_hex(src)} and at {_hex(dst)} "
+                    f"copy_d2d: {nbytes} bytes at {src:#x} and at {dst:#x} "
                     "overlap; copy through a third buffer"
                 )
             memmove(dst, src, nbytes)
@@ -201,11 +203,11 @@ class HostBackend:
             end = base + len(self._blocks[base])
             if ptr + nbytes <= end:
                 return base
-            if ptr <= end:
+            if ptr < end:
                 raise BackendError(
-                    f"{operation}: {nbytes} bytes at {_hex(ptr)} end "
+                    f"{operation}: {nbytes} bytes at {ptr:#x} end "
                     f"{ptr + nbytes - end} bytes past the allocation of {end - base} "
-                    f"bytes at {_hex(base)}"
+                    f"bytes at {base:#x}"
                 )
         raise self._unknown(operation, ptr)
 
@@ -218,17 +220,13 @@ class HostBackend:
         for base, nbytes in self._freed.items():
             if base <= ptr < base + nbytes:
                 return BackendError(
-                    f"{operation}: {_hex(ptr)} is in the allocation of {nbytes} bytes "
-                    f"at {_hex(base)}, which was already freed"
+                    f"{operation}: {ptr:#x} is in the allocation of {nbytes} bytes "
+                    f"at {base:#x}, which was already freed"
                 )
         return BackendError(
-            f"{operation}: {_hex(ptr)} is in no allocation of this backend; use an "
+            f"{operation}: {ptr:#x} is in no allocation of this backend; use an "
             "address that its alloc returned, or one inside that allocation"
         )
-
-
-def _hex(address: int) -> str:
-    return f"{int(address):#x}"
 
 
 def _check_contiguous(what: str, view: memoryview) -> None:
@@ -239,8 +237,9 @@ def _check_contiguous(what: str, view: memoryview) -> None:
 def _map_pages(nbytes: int) -> mmap.mmap:
     if sys.platform == "win32":
         return mmap.mmap(-1, nbytes)
-    # Not reserved: a huge arena may exceed what the machine could back in full.
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    if sys.platform == "linux":
+        flags |= _MAP_NORESERVE
     return mmap.mmap(-1, nbytes, flags=flags)
 
 

@@ -17,21 +17,21 @@ _SHOWN_CHARACTERS = 80
 def align(value: int, multiple: int) -> int:
     """Return `value` rounded up to a multiple of `multiple`, at least 1."""
     if multiple < 1:
-        raise SizeError(f"align: {value} to a multiple of {multiple}, not at least 1")
+        raise SizeError(f"align: {value} cannot be rounded to a multiple of {multiple}")
     return -(-value // multiple) * multiple
 
 
 def cdiv(value: int, divisor: int) -> int:
     """Return `value` divided by `divisor`, rounded up."""
     if divisor == 0:
-        raise SizeError(f"cdiv: {value} divided by 0")
+        raise SizeError(f"cdiv: {value} divided by 0 is undefined")
     return -(-value // divisor)
 
 
 def clamp(value: int, low: int, high: int) -> int:
     """Return the integer nearest to `value` from `low` to `high`."""
     if low > high:
-        raise SizeError(f"clamp: {value} to the empty range from {low} to {high}")
+        raise SizeError(f"clamp: no integer is from {low} to {high}, for {value}")
     return max(low, min(value, high))
 
 

@@ -1,0 +1,544 @@
+"""The plan: what templates see, as frozen records of final strings.
+
+Every decision is made before; a template loops, tests an attribute and prints.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from .formula import quote
+
+# What every package exports beside its own classes, constants and functions.
+PUBLIC = (
+    "BUFFERS",
+    "DEFAULT_TARGET",
+    "NULL",
+    "AllocationError",
+    "ArenaError",
+    "BackendError",
+    "BufferChecksum",
+    "BufferInfo",
+    "BufferSizes",
+    "CarveError",
+    "ChecksumReport",
+    "ConfigError",
+    "DevicePtr",
+    "GpuBackend",
+    "HostBackend",
+    "LayoutError",
+    "Levers",
+    "ModelConfig",
+    "ModelResource",
+    "OutOfMemoryError",
+    "PointerError",
+    "Region",
+    "ReleaseError",
+    "ReleasedError",
+    "SelfcheckReport",
+    "SizeError",
+    "Stream",
+    "Target",
+    "Teardown",
+    "TeardownError",
+    "selfcheck",
+)
+
+
+def isort_key(name: str, fold: bool = False) -> tuple[int, list[tuple[int, str]], str]:
+    """Constants, then classes, then functions; each by the alphabet, numbers by value.
+
+    The order that isort and ruff keep: `fold` for imports, without it for `__all__`.
+    """
+    kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
+    parts = re.findall(r"(\d+)|(\D+)", name.lower() if fold else name)
+    natural = [(int(digits or 0), text) for digits, text in parts]
+    return kind, natural, name
+
+
+def import_key(name: str) -> tuple[int, list[tuple[int, str]], str]:
+    """The order of names in an import."""
+    return isort_key(name, fold=True)
+
+
+def _lower_first(text: str) -> str:
+    return text if text[:2].isupper() else text[:1].lower() + text[1:]
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _dict(pairs: Iterable[tuple[str, str]]) -> str:
+    inside = ", ".join(f"{quote(key)}: {quote(value)}" for key, value in pairs if value)
+    return "{" + inside + "}"
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterView:
+    """A parameter of an emitted function or method."""
+
+    name: str
+    type: str
+    doc: str
+
+    @property
+    def spelling(self) -> str:
+        """`name: type`."""
+        return f"{self.name}: {self.type}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantView:
+    """A module constant."""
+
+    name: str
+    type: str
+    value: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitView:
+    """A limit, its bounds as the arguments of the check."""
+
+    name: str
+    doc: str
+    bounds: str
+    tokens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FieldView:
+    """A field of ModelConfig, Levers or Target; `derived` fills an absent one."""
+
+    name: str
+    type: str
+    default: str
+    doc: str
+    check: str
+    derived: str = ""
+    normalised: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LeverView:
+    """A lever: its field, and the call that reads its variable."""
+
+    field: FieldView
+    variable: str
+    reader: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementView:
+    """`name = value`, under a comment when there is one."""
+
+    name: str
+    value: str
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PropertyView:
+    """A derived value of ModelConfig."""
+
+    name: str
+    type: str
+    doc: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionView:
+    """A public sizing helper."""
+
+    name: str
+    doc: str
+    parameters: tuple[ParameterView, ...]
+    reads_levers: bool
+    reads_target: bool
+    body: tuple[StatementView, ...]
+    value: str
+
+    @property
+    def signature(self) -> str:
+        """The parameters, as the emitted function spells them."""
+        parts = [each.spelling for each in self.parameters]
+        if self.reads_levers or self.reads_target:
+            parts.append("*")
+        if self.reads_levers:
+            parts.append("levers: Levers | None = None")
+        if self.reads_target:
+            parts.append("target: Target = DEFAULT_TARGET")
+        return ", ".join(parts)
+
+    @property
+    def docs(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring."""
+        lines = [f"{each.name}: {_lower_first(each.doc)}" for each in self.parameters]
+        if self.reads_levers:
+            lines.append("levers: environment switches; None reads the environment.")
+        if self.reads_target:
+            lines.append("target: the device that the size is for.")
+        return (self.doc, *lines)
+
+
+@dataclass(frozen=True, slots=True)
+class RegionView:
+    """A region of a layout: its field and the statements that place it."""
+
+    name: str
+    type: str
+    doc: str
+    body: tuple[StatementView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutView:
+    """A named layout."""
+
+    name: str
+    class_name: str
+    size_function: str
+    doc: str
+    parameters: tuple[ParameterView, ...]
+    reads_config: bool
+    size_body: tuple[StatementView, ...]
+    size_value: str
+    place_body: tuple[StatementView, ...]
+    regions: tuple[RegionView, ...]
+    size_after: str
+
+    @property
+    def size_signature(self) -> str:
+        """The parameters of the size function."""
+        config = ["config: ModelConfig"] if self.reads_config else []
+        return ", ".join([*config, *(each.spelling for each in self.parameters)])
+
+    @property
+    def of_signature(self) -> str:
+        """The parameters of `of`, behind the class."""
+        config = ["config: ModelConfig"] if self.reads_config else []
+        keywords = [each.spelling for each in self.parameters]
+        return ", ".join([*config, "*", *keywords, "base: DevicePtr = NULL"])
+
+    @property
+    def values(self) -> str:
+        """The positional arguments of the record."""
+        names = [each.name for each in self.parameters]
+        names += [each.name for each in self.regions]
+        return ", ".join([*names, self.size_after])
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutAccessorView:
+    """A layout that the arena publishes under the layout's name."""
+
+    name: str
+    class_name: str
+    doc: str
+    body: tuple[StatementView, ...]
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class PointerView:
+    """The pointer class of a buffer that a named layout fills."""
+
+    buffer: str
+    class_name: str
+    layout_class: str
+    layout: str
+    parameters: tuple[ParameterView, ...]
+    fixed: tuple[ParameterView, ...]
+    reads_config: bool
+    asked: str
+    most: str
+    bound: str
+
+    @property
+    def bind_signature(self) -> str:
+        """The parameters of `bind`, behind the class."""
+        config = ["config: ModelConfig"] if self.reads_config else []
+        parts = ["ptr: DevicePtr", "capacity: int", *config]
+        keywords = [each.spelling for each in self.all_parameters]
+        return ", ".join([*parts, *(["*", *keywords] if keywords else [])])
+
+    @property
+    def call_signature(self) -> str:
+        """The parameters of the call, behind the pointer."""
+        return ", ".join(["self", *(each.spelling for each in self.parameters)])
+
+    @property
+    def layout_arguments(self) -> str:
+        """The arguments that lay the regions out."""
+        config = ["self._config"] if self.reads_config else []
+        given = [f"{each.name}={each.name}" for each in self.parameters]
+        fixed = [f"{each.name}=self._{each.name}" for each in self.fixed]
+        return ", ".join([*config, *given, *fixed, "base=self"])
+
+    @property
+    def most_dict(self) -> str:
+        """A dict literal of the largest arguments."""
+        inside = (f"{quote(each.name)}: self._{each.name}" for each in self.parameters)
+        return "{" + ", ".join(inside) + "}"
+
+    @property
+    def beyond(self) -> str:
+        """The condition under which a call asks for too much."""
+        parts = [f"{each.name} > self._{each.name}" for each in self.parameters]
+        return " or ".join([*parts, "layout.nbytes > self._capacity"])
+
+    @property
+    def all_parameters(self) -> tuple[ParameterView, ...]:
+        """Those that a caller gives, then those that are fixed."""
+        return (*self.parameters, *self.fixed)
+
+    @property
+    def doc(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring."""
+        return (
+            f"Pointer to {self.buffer}, and the way to its regions: call it.",
+            "An int like every DevicePtr; NULL when the buffer does not exist.",
+        )
+
+    @property
+    def call_doc(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring of the call."""
+        return (
+            f"The regions of {self.buffer} for a pass, with their pointers.",
+            *(f"{each.name}: {_lower_first(each.doc)}" for each in self.parameters),
+            "Raise LayoutError for more than the buffer was sized for, and where there "
+            "is no buffer: gated off, trimmed or released.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class BufferView:
+    """One buffer."""
+
+    name: str
+    bytes_name: str
+    doc: str
+    details: tuple[str, ...]
+    dtype: str
+    extent: str
+    gate: str
+    otherwise: str
+    groups: tuple[str, ...]
+    inputs: tuple[str, ...]
+    token_major: bool
+    checksum: bool
+    carve_method: str
+    fill: str
+    fill_literal: str
+    size_body: tuple[StatementView, ...]
+    size_value: str
+    pointer: PointerView | None
+
+    @property
+    def carved(self) -> bool:
+        """Whether callers carve the buffer."""
+        return bool(self.carve_method)
+
+    @property
+    def docs(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring."""
+        return (self.doc, " ".join(self.details))
+
+    @property
+    def slot_doc(self) -> str:
+        """The doc of the accessor."""
+        return f"{self.doc} {' '.join(self.details)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TrimView:
+    """A trim: its condition and the buffers that it empties."""
+
+    name: str
+    doc: str
+    condition: str
+    buffers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """A zeroing group and its two methods."""
+
+    name: str
+    doc: str
+    method: str
+    rows_method: str
+    buffers: tuple[BufferView, ...]
+
+    @property
+    def memsets(self) -> int:
+        """Memsets of either method at most."""
+        return len(self.buffers)
+
+    @property
+    def docs(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring of the full method."""
+        return (
+            self.doc,
+            f"Enqueue on the stream {_count(self.memsets, 'memset')} at most, one for "
+            "each member that exists; a member is cleared in full.",
+            f"Members: {', '.join(each.name for each in self.buffers)}.",
+        )
+
+    @property
+    def rows_docs(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring of the method limited to a pass."""
+        leading = sum(each.token_major for each in self.buffers)
+        full = [each.name for each in self.buffers if not each.token_major]
+        rest = f" The others are cleared in full: {', '.join(full)}." if full else ""
+        return (
+            f"{self.method}, but only what a pass of `tokens` tokens can touch.",
+            f"Enqueue on the stream {_count(self.memsets, 'memset')} at most. Of each "
+            f"of the {leading} token-major members, clear its size formula's bytes at "
+            f"that many tokens, padding and floors included.{rest} From the token "
+            f"limit on, the same as {self.method}.",
+            "Raise ConfigError for less than 1 token.",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaView:
+    """Everything that the templates of one package see."""
+
+    package: str
+    class_name: str
+    label: str
+    doc: str
+    families: bool
+    constants: tuple[ConstantView, ...]
+    target: tuple[FieldView, ...]
+    limits: tuple[LimitView, ...]
+    token_limit: str
+    fields: tuple[FieldView, ...]
+    properties: tuple[PropertyView, ...]
+    levers: tuple[LeverView, ...]
+    functions: tuple[FunctionView, ...]
+    layouts: tuple[LayoutView, ...]
+    accessors: tuple[LayoutAccessorView, ...]
+    buffers: tuple[BufferView, ...]
+    pointer_locals: tuple[StatementView, ...]
+    size_locals: tuple[StatementView, ...]
+    trims: tuple[TrimView, ...]
+    groups: tuple[GroupView, ...]
+    checksum_lever: str
+    log_format: str
+    log_arguments: tuple[str, ...]
+    imports: dict[str, tuple[str, ...]]
+
+    @property
+    def derives(self) -> bool:
+        """Whether some field's default is a formula over others."""
+        return any(field.derived for field in self.fields)
+
+    @property
+    def exports(self) -> tuple[str, ...]:
+        """Public names of the package, in isort's order."""
+        names = {*PUBLIC, self.class_name}
+        names |= {each.name for each in self.constants}
+        names |= {each.name for each in self.functions}
+        return tuple(sorted({*names, *self.layout_exports}, key=isort_key))
+
+    @property
+    def layout_exports(self) -> tuple[str, ...]:
+        """Public names of the layouts module, in isort's order."""
+        names = [each.class_name for each in self.layouts]
+        names += [each.size_function for each in self.layouts]
+        return tuple(sorted(names, key=import_key))
+
+    @property
+    def constants_by_name(self) -> tuple[ConstantView, ...]:
+        """The constants, in isort's order."""
+        return tuple(sorted(self.constants, key=lambda each: import_key(each.name)))
+
+    @property
+    def functions_by_name(self) -> tuple[FunctionView, ...]:
+        """The functions, in isort's order."""
+        return tuple(sorted(self.functions, key=lambda each: import_key(each.name)))
+
+    @property
+    def package_docs(self) -> tuple[str, ...]:
+        """Paragraphs of the package's docstring."""
+        return (
+            self.doc,
+            "`ModelConfig` says what the model is, `BufferSizes.from_config` what each "
+            f"buffer takes, and `{self.class_name}` holds them on a device. Importing "
+            "this package needs no GPU.",
+        )
+
+    @property
+    def class_docs(self) -> tuple[str, ...]:
+        """Paragraphs of the arena's docstring."""
+        return (
+            self.doc,
+            f"{_count(len(self.buffers), 'buffer')}. Each has a pointer under its own "
+            "name, NULL while it has no memory, and its allocated bytes under the name "
+            "with `_bytes`. Nothing is allocated after construction, and `release` "
+            "frees everything; an arena is also a context manager.",
+        )
+
+    @property
+    def checksum_docs(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring of the checksum probe."""
+        armed = "Does nothing and returns None unless `force` is set"
+        if self.checksum_lever:
+            armed += f" or the lever {self.checksum_lever} is on"
+        members = ", ".join(each.name for each in self.checksums)
+        return (
+            f"Fingerprint {_count(len(self.checksums), 'buffer')}, to tell two runs "
+            "apart byte for byte.",
+            f"{armed}. Otherwise waits for the stream, reads each buffer in full, logs "
+            "the report under `tag` and returns it.",
+            f"Members: {members or 'none'}.",
+        )
+
+    @property
+    def checksum_armed(self) -> str:
+        """The condition under which the checksum probe runs."""
+        if self.checksum_lever:
+            return f"(force or self.levers.{self.checksum_lever})"
+        return "force"
+
+    @property
+    def rows_methods(self) -> str:
+        """A dict literal from each group's method to the one limited to a pass."""
+        return _dict((each.method, each.rows_method) for each in self.groups)
+
+    @property
+    def carve_methods(self) -> str:
+        """A dict literal from each carved buffer to its method."""
+        return _dict((each.name, each.carve_method) for each in self.carved)
+
+    @property
+    def layout_accessors(self) -> tuple[str, ...]:
+        """Names of the arena's members that hold a layout."""
+        return tuple(each.name for each in self.accessors)
+
+    @property
+    def pointers(self) -> tuple[PointerView, ...]:
+        """Pointer classes, in buffer order."""
+        return tuple(each.pointer for each in self.buffers if each.pointer)
+
+    @property
+    def checksums(self) -> tuple[BufferView, ...]:
+        """Buffers that the checksum probe reads."""
+        return tuple(each for each in self.buffers if each.checksum)
+
+    @property
+    def carved(self) -> tuple[BufferView, ...]:
+        """Buffers that callers carve."""
+        return tuple(each for each in self.buffers if each.carve_method)
+
+    @property
+    def filled(self) -> tuple[BufferView, ...]:
+        """Buffers that are filled at construction."""
+        return tuple(each for each in self.buffers if each.fill)
