@@ -263,6 +263,8 @@ def test_hyper_connections() -> None:
     assert many["hc_comb"] == 8192 * 4 * 4 * 4
     gemm = 2 * (2048 * 10240 * 2) + 2048 * 320 * 2 + 2048 * 4 * 2
     assert many["hc_lowrank_scratch"] == gemm
+    narrow = sizes({"hc_mult": 1, "hc_lowrank": 320}, tokens=65)
+    assert narrow["hc_lowrank_scratch"] == 64 * 320 * 4  # split, capped at 64 rows
     assert sizes({**config, "hc_lowrank": 0})["hc_lowrank_scratch"] == 256
     assert sizes({**config, "hc_mult": 0})["hc_lowrank_scratch"] == 256
 
@@ -373,6 +375,13 @@ def test_moe_fp8_regions_of_ragged_widths() -> None:
     }
 
 
+@pytest.mark.parametrize(("rows", "tiles"), [(256, 2), (257, 3), (384, 3)])
+def test_moe_fp8_worklist_tiles_of_128_rows(rows: int, tiles: int) -> None:
+    config = {"hidden_size": 64, "num_experts": 5, "num_experts_per_tok": 1}
+    _, nbytes = oracle.moe_fp8_regions(config, rows)["worklist"]
+    assert nbytes == (tiles + 5 + 1) * 1 * 8
+
+
 def test_staging_rounds_the_chunk_up_and_never_below_one() -> None:
     # 20 tokens over eight streams are chunks of 3; K large enough to beat verify.
     config = {"num_experts_per_tok": 2000}
@@ -443,6 +452,9 @@ def test_splitk_policies() -> None:
     assert slots({**QWEN3_NEXT, "num_attention_heads": 500}, splitk="auto") == 32 * 500
     assert slots({**QWEN3_NEXT, "num_attention_heads": 0}, splitk="auto") == 32 * 16
     assert slots(QWEN3_NEXT, splitk=4, batch=64) == 64 * 16 * 4
+    headless = {**QWEN3_NEXT, "num_attention_heads": 0}
+    assert slots(headless, splitk="auto", sm_count=4) == 32 * 8
+    assert slots(QWEN3_NEXT, splitk="auto", sm_count=0) == 32 * 16
     with pytest.raises(ValueError, match="no split-K policy"):
         slots(QWEN3_NEXT, splitk="both")
 

@@ -270,6 +270,14 @@ def check_limits(symbols: Symbols) -> Iterator[Problem]:
                 f"the maximum of `{limit.name}` is less than its minimum",
                 limit.span,
             )
+        elif limit.default is not None and not (
+            limit.minimum <= limit.default <= (limit.maximum or limit.default)
+        ):
+            yield Problem(
+                "AR065",
+                f"the default of `{limit.name}` is out of its bounds",
+                limit.span,
+            )
 
 
 def check_token_major(symbols: Symbols) -> Iterator[Problem]:

@@ -167,13 +167,14 @@ class _Loader:
         )
 
     def _limit(self, name: str, span: Span, node: Mapping) -> Limit:
-        maximum = node.get("maximum")
+        maximum, default = node.get("maximum"), node.get("default")
         return Limit(
             name=name,
             doc=_text(node, "doc"),
             symbol=_optional_text(node, "symbol"),
             minimum=_number(node, "minimum", 0),
             maximum=None if maximum is None else _number(node, "maximum", 0),
+            default=None if default is None else _number(node, "default", 0),
             tokens=_flag(node, "tokens"),
             span=span,
         )

@@ -91,6 +91,7 @@ class Limit:
     symbol: str | None
     minimum: int
     maximum: int | None
+    default: int | None
     tokens: bool
     span: Span = field(compare=False)
 

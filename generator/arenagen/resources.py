@@ -17,6 +17,15 @@ def templates() -> Path:
     return inside if inside.is_dir() else _CHECKOUT / "templates"
 
 
+def runtime_modules() -> list[tuple[str, str]]:
+    """File name and text of every module that is emitted as it is, in name order."""
+    folder = templates() / "runtime"
+    return [
+        (path.name, path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*.py"))
+    ]
+
+
 def language_schema() -> Path:
     """The JSON Schema of the language."""
     return _schema("arena.schema.json")

@@ -1,0 +1,154 @@
+"""Sizes as a table, JSON, CSV or Markdown. Data in, text out; prints nothing."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+from .model import Schema
+from .sizing import ArenaSize, BufferSize
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLUMNS = ("buffer", "bytes", "share", "dtype", "shape", "use", "gate")
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def human(nbytes: int) -> str:
+    """A byte count in the largest unit that keeps it at 1 or more."""
+    power = max(0, min((nbytes.bit_length() - 1) // 10, len(_UNITS) - 1))
+    if power == 0:
+        return f"{nbytes} B"
+    return f"{nbytes / 1024**power:.2f} {_UNITS[power]}"
+
+
+def share(buffer: BufferSize, total: int) -> float:
+    """The buffer's part of the total, 0 of nothing."""
+    return buffer.nbytes / total if total else 0.0
+
+
+def as_data(schema: Schema, config: str, size: ArenaSize) -> dict[str, object]:
+    """The sizes of one arena as plain data."""
+    return {
+        "schema": schema.arena.package,
+        "config": config,
+        "limits": dict(size.inputs.limits),
+        "levers": dict(size.inputs.levers),
+        "target": dict(size.inputs.target),
+        "buffers": [
+            {
+                "name": each.name,
+                "bytes": each.nbytes,
+                "share": round(share(each, size.total_bytes), 6),
+                "dtype": each.dtype or None,
+                "shape": list(each.shape) if each.shape is not None else None,
+                "gate": each.gate or None,
+                "active": each.active,
+                "use": each.use or None,
+                "trimmed": each.trimmed,
+                "extent": each.extent,
+            }
+            for each in size.buffers
+        ],
+        "trimmed": size.trimmed,
+        "total_bytes": size.total_bytes,
+    }
+
+
+def as_json(data: list[dict[str, object]]) -> str:
+    """One object, or a list of several."""
+    return json.dumps(data[0] if len(data) == 1 else data, indent=2) + "\n"
+
+
+def as_csv(schema: Schema, sizes: list[tuple[str, ArenaSize]]) -> str:
+    """One row a buffer; the limits are columns, so that runs can be stacked."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    limits = [each.name for each in schema.limits]
+    writer.writerow(
+        ["config", *limits, "buffer", "bytes", "dtype", "shape", "use", "gate"]
+    )
+    for config, size in sizes:
+        values = [size.inputs.limits[name] for name in limits]
+        for each in size.buffers:
+            shape = _shape(each)
+            row = [each.name, each.nbytes, each.dtype, shape, each.use, each.gate]
+            writer.writerow([config, *values, *row])
+    return text.getvalue()
+
+
+def as_markdown(config: str, size: ArenaSize) -> str:
+    """A Markdown table with a total."""
+    rows = [[*_row(each, size.total_bytes)] for each in size.buffers]
+    lines = [
+        f"### {config}: {_title(size)}",
+        "",
+        "| " + " | ".join(COLUMNS) + " |",
+        "|" + "|".join(" ---: " if c == "bytes" else " --- " for c in COLUMNS) + "|",
+        *("| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows),
+        "",
+        _total_line(size),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def as_table(config: str, size: ArenaSize) -> Table:
+    """A rich table with a total; buffers without memory are dim."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(
+        title=Text(f"{config}: {_title(size)}"),
+        caption=Text(_total_line(size)),
+        title_justify="left",
+        caption_justify="left",
+        title_style="bold",
+    )
+    for column in COLUMNS:
+        right = column in ("bytes", "share")
+        table.add_column(column, justify="right" if right else "left", no_wrap=right)
+    for each in size.buffers:
+        style = "dim" if not each.active else ""
+        table.add_row(
+            *(Text(cell) for cell in _row(each, size.total_bytes)), style=style
+        )
+    return table
+
+
+def _row(each: BufferSize, total: int) -> tuple[str, ...]:
+    gate = f"trimmed ({human(each.trimmed)})" if each.trimmed else each.gate
+    return (
+        each.name,
+        f"{each.nbytes:,}",
+        f"{share(each, total):.1%}" if each.nbytes else "",
+        each.dtype,
+        _shape(each),
+        each.use,
+        gate,
+    )
+
+
+def _shape(each: BufferSize) -> str:
+    if each.shape is None or not each.active:
+        return ""
+    return "[" + ", ".join(str(dim) for dim in each.shape) + "]"
+
+
+def _title(size: ArenaSize) -> str:
+    return ", ".join(f"{name}={value}" for name, value in size.inputs.limits.items())
+
+
+def _total_line(size: ArenaSize) -> str:
+    live = sum(each.nbytes > 0 for each in size.buffers)
+    text = f"{live} of {len(size.buffers)} buffers, {size.total_bytes:,} bytes"
+    text += f" ({human(size.total_bytes)})"
+    if size.trimmed:
+        text += f"; trimmed {size.trimmed:,} bytes ({human(size.trimmed)})"
+    return text
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("|", "\\|")

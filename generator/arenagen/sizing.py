@@ -1,0 +1,321 @@
+"""The sizes of an arena, evaluated from the model without emitting code.
+
+What `arenagen sizes` prints. Independent of the emitted calculator: one walks trees,
+the other is straight-line Python, and tests hold them equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from .describe import extent_text
+from .errors import ArenagenError
+from .evaluate import EvaluationError, Scope, Value, evaluate
+from .formula import Expr, spell
+from .model import (
+    Buffer,
+    Bytes,
+    Extent,
+    Formula,
+    Layout,
+    LayoutCall,
+    Lever,
+    Limit,
+    Regions,
+    Schema,
+    Shape,
+    SingleExtent,
+    TargetConstant,
+    Uses,
+)
+from .symbols import Symbols, extent_formulas
+
+MAX_SIZE = 2**63 - 1
+
+
+class SizingError(ArenagenError):
+    """Inputs that no size exists for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Everything that sizes depend on, by name."""
+
+    config: Mapping[str, Value]
+    limits: Mapping[str, int]
+    levers: Mapping[str, int | bool | str]
+    target: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSize:
+    """One buffer under given inputs.
+
+    nbytes: allocated bytes; trimmed: bytes that a trim removed.
+    active: whether the gate is true and no trim applies.
+    use: the use that set the size, where a buffer has several.
+    shape: elements, leading dimension first, where the extent in use is one shape.
+    """
+
+    name: str
+    nbytes: int
+    trimmed: int
+    dtype: str
+    shape: tuple[int, ...] | None
+    gate: str
+    active: bool
+    use: str
+    extent: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaSize:
+    """All buffers of an arena under given inputs."""
+
+    inputs: Inputs
+    buffers: tuple[BufferSize, ...]
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all buffers together."""
+        return sum(each.nbytes for each in self.buffers)
+
+    @property
+    def trimmed(self) -> int:
+        """Bytes that trims removed."""
+        return sum(each.trimmed for each in self.buffers)
+
+
+def complete_inputs(
+    schema: Schema,
+    config: Mapping[str, Value],
+    limits: Mapping[str, int],
+    levers: Mapping[str, int | bool | str],
+    target: Mapping[str, int],
+) -> Inputs:
+    """The inputs with every default filled in.
+
+    Raises SizingError for an unknown name, a value out of bounds, or a limit that has
+    neither a value nor a default.
+    """
+    for what, given, known in (
+        ("limit", limits, schema.limits),
+        ("lever", levers, schema.levers),
+        ("target constant", target, schema.target),
+    ):
+        for name in given:
+            if name not in {each.name for each in known}:
+                listed = ", ".join(each.name for each in known) or "none"
+                raise SizingError(f"no {what} is named `{name}`; known: {listed}")
+    return Inputs(
+        config=config,
+        limits={each.name: _limit(each, limits) for each in schema.limits},
+        levers={
+            each.name: levers.get(each.name, each.default) for each in schema.levers
+        },
+        target={each.name: _constant(each, target) for each in schema.target},
+    )
+
+
+def _limit(limit: Limit, given: Mapping[str, int]) -> int:
+    value = given.get(limit.name, limit.default)
+    if value is None:
+        raise SizingError(f"the limit `{limit.name}` has no value and no default")
+    if value < limit.minimum:
+        raise SizingError(f"{limit.name}={value}; at least {limit.minimum}")
+    if limit.maximum is not None and value > limit.maximum:
+        raise SizingError(f"{limit.name}={value}; at most {limit.maximum}")
+    return value
+
+
+def _constant(constant: TargetConstant, given: Mapping[str, int]) -> int:
+    value = given.get(constant.name, constant.default)
+    if value < constant.minimum:
+        raise SizingError(f"{constant.name}={value}; at least {constant.minimum}")
+    return value
+
+
+def read_lever(lever: Lever, text: str) -> int | bool | str:
+    """What a lever means when its variable holds `text`."""
+    if lever.type == "bool":
+        return text in lever.on_when if lever.on_when else text not in lever.off_when
+    word = text.strip().lower()
+    for name, value, _ in lever.words:
+        if name == word:
+            return value
+    if lever.type == "int":
+        digits = word.removeprefix("+")
+        if lever.clamp is None or not (digits.isascii() and digits.isdecimal()):
+            return lever.default
+        low, high = lever.clamp
+        return max(low, min(int(digits[-4000:]), high))
+    return lever.default if lever.words else text
+
+
+def size_arena(schema: Schema, inputs: Inputs) -> ArenaSize:
+    """The size of every buffer. Raises SizingError for one that cannot exist."""
+    return ArenaSize(inputs, tuple(_Sizing(schema, inputs).buffers()))
+
+
+class _Sizing(Scope):
+    """The global scope: inputs, constants and lets, each evaluated once."""
+
+    def __init__(self, schema: Schema, inputs: Inputs) -> None:
+        self.schema = schema
+        self.symbols = Symbols(schema)
+        self.inputs = inputs
+        self._values: dict[str, Value] = {
+            **inputs.config,
+            **inputs.limits,
+            **inputs.levers,
+            **inputs.target,
+            **{each.name: each.value for each in schema.constants},
+        }
+
+    def value(self, name: str) -> Value:
+        name = self.symbols.canonical(name)
+        if name not in self._values:
+            self._values[name] = evaluate(self.symbols.lets[name].value.expr, self)
+        return self._values[name]
+
+    def call(self, name: str, arguments: Sequence[Value]) -> Value:
+        if name in self.symbols.layouts:
+            return self.layout_bytes(self.symbols.layouts[name], arguments)
+        function = self.symbols.functions[name]
+        given = zip((each.name for each in function.parameters), arguments, strict=True)
+        return evaluate(function.value.expr, _Local(self, dict(given), {}))
+
+    def layout_bytes(self, layout: Layout, arguments: Sequence[Value]) -> int:
+        given = zip((each.name for each in layout.parameters), arguments, strict=True)
+        lets = {each.name: each.value.expr for each in layout.lets}
+        return self.extent_bytes(layout.regions, _Local(self, dict(given), lets))
+
+    def buffers(self) -> Iterator[BufferSize]:
+        trimmed = {
+            name
+            for trim in self.schema.trims
+            if evaluate(trim.when.expr, self)
+            for name, _ in trim.buffers
+        }
+        for buffer in self.schema.buffers:
+            try:
+                yield self.buffer(buffer, buffer.name in trimmed)
+            except EvaluationError as error:
+                raise SizingError(
+                    f"{buffer.name}: {error}, with {self._inputs_of(buffer)}"
+                ) from None
+
+    def buffer(self, buffer: Buffer, trimmed: bool) -> BufferSize:
+        active = buffer.when is None or bool(evaluate(buffer.when.expr, self))
+        use, shape, dtype = "", None, buffer.dtype.name if buffer.dtype else ""
+        if not active:
+            nbytes = self.number(buffer.otherwise) if buffer.otherwise else 0
+        else:
+            use, extent, nbytes = self.winner(buffer.extent)
+            if isinstance(extent, Shape):
+                shape = tuple(self.number(dim) for dim in extent.dims)
+                dtype = extent.dtype.name
+            if buffer.min_bytes is not None:
+                nbytes = max(nbytes, self.number(buffer.min_bytes))
+        if not 0 <= nbytes <= MAX_SIZE:
+            why = "negative" if nbytes < 0 else "more than 2**63 - 1"
+            raise EvaluationError(
+                f"{nbytes} bytes is {why}: {extent_text(buffer.extent)}"
+            )
+        return BufferSize(
+            name=buffer.name,
+            nbytes=0 if trimmed else nbytes,
+            trimmed=nbytes if trimmed else 0,
+            dtype=dtype,
+            shape=shape,
+            gate=spell(buffer.when.expr) if buffer.when else "",
+            active=active and not trimmed,
+            use=use,
+            extent=extent_text(buffer.extent),
+        )
+
+    def winner(self, extent: Extent) -> tuple[str, SingleExtent | None, int]:
+        """The use that sets the size, its extent and its bytes."""
+        if not isinstance(extent, Uses):
+            return "", extent, self.extent_bytes(extent, self)
+        best: tuple[str, SingleExtent | None, int] = ("", None, 0)
+        for use in extent.items:
+            if use.when is not None and not evaluate(use.when.expr, self):
+                continue
+            nbytes = self.extent_bytes(use.extent, self)
+            if best[1] is None or nbytes > best[2]:
+                best = (use.name, use.extent, nbytes)
+        return best
+
+    def number(self, formula: Formula) -> int:
+        return _number(formula.expr, self)
+
+    def extent_bytes(self, extent: SingleExtent, scope: Scope) -> int:
+        match extent:
+            case Shape(dtype, dims):
+                count = 1
+                for dim in dims:
+                    count *= _number(dim.expr, scope)
+                return dtype.nbytes(count)
+            case Bytes(value):
+                return _number(value.expr, scope)
+            case LayoutCall(name, arguments):
+                layout = self.symbols.layouts[name]
+                given = dict(arguments)
+                values = [
+                    evaluate(given[each.name].expr, scope) for each in layout.parameters
+                ]
+                return self.layout_bytes(layout, values)
+            case Regions(items):
+                end = 0
+                for region in items:
+                    if region.when and not evaluate(region.when.expr, scope):
+                        continue
+                    if region.at is not None:
+                        start = _number(region.at.expr, scope)
+                    else:
+                        start = -(-end // region.align) * region.align
+                    end = start + self.extent_bytes(region.extent, scope)
+                return end
+
+    def _inputs_of(self, buffer: Buffer) -> str:
+        formulas = [each.expr for each in extent_formulas(buffer.extent)]
+        optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
+        formulas += [each.expr for each in optional if each]
+        read = {
+            name
+            for kind, name in self.symbols.leaves(formulas)
+            if kind in ("field", "limit", "lever", "target")
+        }
+        order = [*self.symbols.fields, *self.symbols.limits, *self.symbols.levers]
+        order += self.symbols.target
+        return ", ".join(f"{name}={self.value(name)}" for name in order if name in read)
+
+
+class _Local(Scope):
+    """Parameters and lets of a function or layout, in front of the global scope."""
+
+    def __init__(
+        self, outer: _Sizing, values: dict[str, Value], lets: Mapping[str, Expr]
+    ) -> None:
+        self._outer = outer
+        self._values = values
+        self._lets = lets
+
+    def value(self, name: str) -> Value:
+        if name in self._values:
+            return self._values[name]
+        if name in self._lets:
+            self._values[name] = evaluate(self._lets[name], self)
+            return self._values[name]
+        return self._outer.value(name)
+
+    def call(self, name: str, arguments: Sequence[Value]) -> Value:
+        return self._outer.call(name, arguments)
+
+
+def _number(expr: Expr, scope: Scope) -> int:
+    value = evaluate(expr, scope)
+    assert isinstance(value, int)
+    return value
