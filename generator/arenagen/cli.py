@@ -152,7 +152,8 @@ def lint(schemas: tuple[Path, ...], strict: bool, style: str) -> int:
         data = [problem.as_dict() for problem in problems]
         click.echo(json.dumps(data, indent=2))
     else:
-        _print_problems(problems)
+        for problem in problems:
+            click.echo(f"{problem}\n")
         warnings = len(problems) - errors
         summary = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}"
         click.echo(f"{_count(len(paths), 'schema file')}: {summary}")

@@ -1,0 +1,44 @@
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python -m
+
+.PHONY: demo test lint types drift unit generate format clean
+
+## demo: generate, check, size real checkpoints, and run one arena on host memory.
+demo: $(VENV)/installed
+	$(RUN) arenagen generate
+	$(RUN) arenagen check
+	$(VENV)/bin/python docs/demo.py
+
+## test: lint, type checks, drift of generated/, and every test, the docs' examples too.
+test: lint types drift unit
+
+lint: $(VENV)/installed
+	$(RUN) ruff check
+	$(RUN) black --quiet --check .
+	$(RUN) arenagen lint --strict
+
+types: $(VENV)/installed
+	$(RUN) mypy generator docs/demo.py
+	$(RUN) mypy -p runtime -p metrale_arena
+
+drift: $(VENV)/installed
+	$(RUN) arenagen check
+
+unit: $(VENV)/installed
+	$(RUN) pytest -n 2 --dist worksteal
+
+generate: $(VENV)/installed
+	$(RUN) arenagen generate
+
+format: $(VENV)/installed
+	$(RUN) ruff check --fix
+	$(RUN) black --quiet .
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) pip install --quiet --disable-pip-version-check --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,147 @@
+"""Everything that README.md and docs/ show is run here, and must come out as shown.
+
+A console block is run line by line: what follows a `$` is a command, the rest its
+output, where a line of three dots stands for any lines. Python blocks run from the
+root of the repository.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from arenagen.compile import Text, check_source, emit, read_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(
+    r"^```(?P<kind>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    return [
+        match["body"]
+        for match in FENCE.finditer(page.read_text(encoding="utf-8"))
+        if match["kind"] == kind
+    ]
+
+
+def cases(kind: str) -> list[object]:
+    return [
+        pytest.param(body, id=f"{page.name}-{place}")
+        for page in PAGES
+        for place, body in enumerate(blocks(page, kind))
+    ]
+
+
+def environment() -> dict[str, str]:
+    scripts = str(Path(sys.executable).parent)
+    paths = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+    return {**os.environ, "PATH": paths, "PYTHONPATH": str(ROOT / "generated")}
+
+
+def run(command: list[str], folder: Path) -> str:
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    return done.stdout + done.stderr
+
+
+def test_every_kind_of_block_is_known() -> None:
+    known = {"console", "demo", "yaml", "yaml schema", "diff", "python", "toml"}
+    kinds = {
+        match["kind"]
+        for page in PAGES
+        for match in FENCE.finditer(page.read_text(encoding="utf-8"))
+    }
+    assert kinds <= known
+
+
+@pytest.mark.parametrize("body", cases("python"))
+def test_python_blocks_run(body: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", body],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("body", cases("console"))
+def test_console_blocks_print_what_they_show(body: str, tmp_path: Path) -> None:
+    if not body.startswith("$"):
+        # The two commands of the first screen: this suite is one of them.
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        for line in body.split("\n")[:-1]:
+            assert f"\n{line.removeprefix('make ')}:" in makefile
+        return
+    for name in ("schema", "tests/data", "pyproject.toml"):
+        target = tmp_path / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.symlink_to(ROOT / name)
+    for part in body.removeprefix("$ ").split("\n$ "):
+        command, _, shown = part.partition("\n")
+        printed = run(["bash", "-c", command], tmp_path)
+        wanted = re.escape(shown.rstrip("\n")).replace(r"\.\.\.", "(.|\n)*")
+        assert re.fullmatch(wanted, printed.rstrip("\n")), f"{command}\n{printed}"
+
+
+def test_the_demo_prints_what_the_readme_shows() -> None:
+    (shown,) = blocks(ROOT / "README.md", "demo")
+    printed = run([sys.executable, "docs/demo.py"], ROOT)
+    lines = [line.rstrip() for line in printed.splitlines()]
+    assert "\n".join(lines) + "\n" == shown
+
+
+def emitted(text: str) -> dict[str, str]:
+    families = (ROOT / "schema" / "huggingface.yaml").read_bytes()
+    schema, warnings = read_schema(Text("metrale.yaml", text.encode()))
+    checked = check_source(schema, warnings, Text("huggingface.yaml", families))
+    return emit(checked, "metrale.yaml")
+
+
+def test_adding_a_buffer_changes_what_the_readme_shows() -> None:
+    readme = ROOT / "README.md"
+    (entry,), (shown,) = blocks(readme, "yaml"), blocks(readme, "diff")
+    schema = (ROOT / "schema" / "metrale.yaml").read_text(encoding="utf-8")
+    before = emitted(schema)
+    after = emitted(schema.replace("\ntrims:\n", f"\n{entry}\ntrims:\n", 1))
+    assert after.keys() == before.keys()
+    lines = [
+        line
+        for path, text in after.items()
+        for line in difflib.unified_diff(
+            before[path].splitlines(), text.splitlines(), path, path, n=0, lineterm=""
+        )
+        if not line.startswith("@@")
+    ]
+    assert "\n".join(lines) + "\n" == shown
+
+
+@pytest.mark.parametrize("body", cases("yaml schema"))
+def test_schemas_in_the_docs_generate(body: str) -> None:
+    schema, warnings = read_schema(Text("docs.yaml", body.encode()))
+    assert warnings == ()
+    files = emit(check_source(schema, warnings, None), "docs.yaml")
+    assert {"arena.py", "sizes.py", "runtime/host.py"} <= files.keys()
+    assert "families.py" not in files
+
+
+def test_the_listed_pairs_are_those_of_the_project() -> None:
+    (body,) = blocks(ROOT / "README.md", "toml")
+    assert body in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
