@@ -61,12 +61,14 @@ from .layouts import (
 from .levers import Levers
 from .runtime.backend import GpuBackend, Stream
 from .runtime.checksum import BufferChecksum, ChecksumReport
+from .runtime.cuda import CudaBackend, CudaError
 from .runtime.device import NULL, DevicePtr
 from .runtime.errors import (
     AllocationError,
     ArenaError,
     BackendError,
     CarveError,
+    ClearError,
     ConfigError,
     LayoutError,
     OutOfMemoryError,
@@ -79,6 +81,7 @@ from .runtime.errors import (
 from .runtime.host import HostBackend
 from .runtime.info import BufferInfo
 from .runtime.layout import Region
+from .runtime.memory import ZeroRange
 from .runtime.selfcheck import SelfcheckReport
 from .runtime.teardown import ModelResource, Teardown
 from .sizes import BufferSizes
@@ -127,7 +130,10 @@ __all__ = [
     "CarveError",
     "ChecksumReport",
     "ChunkMetaLayout",
+    "ClearError",
     "ConfigError",
+    "CudaBackend",
+    "CudaError",
     "DecodeMetaLayout",
     "DevicePtr",
     "GpuBackend",
@@ -148,6 +154,7 @@ __all__ = [
     "Target",
     "Teardown",
     "TeardownError",
+    "ZeroRange",
     "chunk_meta_bytes",
     "decode_meta_bytes",
     "moe_fp8_bytes",

@@ -9,6 +9,7 @@ import warnings
 from types import TracebackType
 from typing import ClassVar, Final, Self
 
+from .buffers import BUFFERS
 from .config import ModelConfig
 from .constants import DECODE_META_MIN_ROWS, UNPAGED_BLOCKS
 from .layouts import DecodeMetaLayout, MoeFp8ScratchPtr
@@ -16,16 +17,76 @@ from .levers import Levers
 from .runtime.backend import GpuBackend, Stream
 from .runtime.checksum import ChecksumReport, checksum_buffer
 from .runtime.device import NULL, DevicePtr
-from .runtime.errors import ReleasedError, ReleaseError, format_bytes
+from .runtime.errors import ConfigError, ReleasedError, ReleaseError, format_bytes
 from .runtime.fill import fill
 from .runtime.host import HostBackend
-from .runtime.memory import Range, allocate, free_all, live, preflight
+from .runtime.memory import (
+    EMPTY_PLAN,
+    Placement,
+    ZeroPlan,
+    ZeroRange,
+    new_clear,
+    new_memory,
+)
 from .runtime.numeric import check_int
 from .runtime.slab import Slab
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
 
 _log: Final = logging.getLogger(__name__)
+
+# The order of the buffers in a slab: members of a zeroing group lie together.
+SLAB_ORDER: Final = (
+    "hidden_states",
+    "residual",
+    "gate_logits",
+    "moe_output",
+    "expert_gate_out",
+    "expert_up_out",
+    "expert_down_out",
+    "norm_output",
+    "qkv_output",
+    "attn_output",
+    "ssm_qkvz",
+    "ssm_ba",
+    "ssm_deinterleaved",
+    "ssm_gates",
+    "ssm_conv_out_f32",
+    "logits",
+    "scratch",
+    "splitk_workspace",
+    "gate_logits_f32",
+    "moe_router_in_f32",
+    "o_latent",
+    "norm_unit_w",
+    "hc_streams",
+    "hc_post",
+    "hc_comb",
+    "hc_lowrank_scratch",
+    "qsa_select_scratch",
+    "gdn_fla_scratch",
+    "ssd_scratch",
+    "token_ids",
+    "ffn_act_q8",
+    "ffn_act_a",
+    "ffn_act_scale",
+    "ffn_act_scale_kmajor",
+    "ffn_gate_up_fused",
+    "fp8_act",
+    "moe_fp8_scratch",
+    "fp8_act_scale",
+    "fp8_act_scale_kmajor",
+    "q2_dequant_scratch",
+    "lora_xa",
+    "lora_delta",
+    "lora_hact",
+    "lora_seq_slot",
+    "q2_act_q8",
+    "ssm_rowwise_w_bf16",
+)
+_ALIGNS: Final = {name: info.align for name, info in BUFFERS.items()}
+# Token counts whose zeroing plans are kept.
+_MAX_PLANS: Final = 1024
 
 
 class BufferArena:
@@ -352,12 +413,14 @@ class BufferArena:
         "levers": "The switches that the sizes were computed with.",
         "sizes": "Bytes of every buffer.",
         "target": "The device that the sizes are for.",
+        "_clear": "Enqueues a zeroing plan on the backend.",
         "_gpu": "The backend that holds the memory.",
+        "_memory": "The allocations.",
         "_released": "Whether release has begun.",
         "_ssm_rowwise_w_bf16_slab": "The cursor of ssm_rowwise_w_bf16.",
-        "_zero_all": "The ranges of zero_all.",
-        "_zero_all_rows": "The ranges of zero_all_rows, by tokens.",
-        "_zero_prefill_essentials": "The ranges of zero_prefill_essentials.",
+        "_zero_all": "The plan of zero_all.",
+        "_zero_all_rows": "The plans of zero_all_rows, by tokens.",
+        "_zero_prefill_essentials": "The plan of zero_prefill_essentials.",
         "__weakref__": "",
     }
 
@@ -374,6 +437,8 @@ class BufferArena:
         levers: Levers | None = None,
         target: Target = DEFAULT_TARGET,
         gpu: GpuBackend | None = None,
+        placement: Placement = "separate",
+        reserve: int = 0,
     ) -> None:
         """Size the buffers and allocate them.
 
@@ -384,6 +449,9 @@ class BufferArena:
         levers: environment switches; None reads the environment.
         target: the device that the sizes are for.
         gpu: the backend that holds the memory; None takes host memory.
+        placement: "separate" allocates each buffer, "slab" all of them at once, with
+            the members of a zeroing group side by side.
+        reserve: bytes of free memory that must be left.
 
         Raise ConfigError or SizeError for what cannot be sized, and AllocationError
         when the memory does not suffice; nothing stays allocated then.
@@ -409,6 +477,8 @@ class BufferArena:
             levers,
             target,
             gpu,
+            placement,
+            reserve,
         )
 
     @classmethod
@@ -424,6 +494,8 @@ class BufferArena:
         levers: Levers | None = None,
         target: Target = DEFAULT_TARGET,
         gpu: GpuBackend | None = None,
+        placement: Placement = "separate",
+        reserve: int = 0,
     ) -> Self:
         """Allocate buffers of sizes that are already there.
 
@@ -446,6 +518,8 @@ class BufferArena:
             levers,
             target,
             gpu,
+            placement,
+            reserve,
         )
         return arena
 
@@ -460,6 +534,8 @@ class BufferArena:
         levers: Levers,
         target: Target,
         gpu: GpuBackend | None,
+        placement: Placement,
+        reserve: int,
     ) -> None:
         self.config = config
         self.sizes = sizes
@@ -470,6 +546,7 @@ class BufferArena:
         self.kv_block_size = kv_block_size
         self.max_batch_size = max_batch_size
         self._gpu: GpuBackend = HostBackend() if gpu is None else gpu
+        self._clear = new_clear(self._gpu)
         self._forget()
         max_blocks = (
             max_seq_len // kv_block_size + 1 if kv_block_size > 0 else UNPAGED_BLOCKS
@@ -478,9 +555,17 @@ class BufferArena:
         self.decode_meta = DecodeMetaLayout.of(
             rows=meta_rows, max_blocks_per_row=max_blocks
         )
+        self._memory = new_memory(
+            placement,
+            self._gpu,
+            sizes.as_dict(),
+            check_int("reserve", reserve),
+            SLAB_ORDER,
+            _ALIGNS,
+            self.label,
+        )
         self._released = False
         try:
-            preflight(self._gpu, sizes.as_dict())
             self._allocate()
             self._fill()
         except BaseException as error:
@@ -491,34 +576,34 @@ class BufferArena:
         self._ssm_rowwise_w_bf16_slab = Slab(
             "ssm_rowwise_w_bf16", self.ssm_rowwise_w_bf16, sizes.ssm_rowwise_w_bf16
         )
-        self._zero_all: tuple[Range, ...] = live(
-            (self.hidden_states, sizes.hidden_states),
-            (self.residual, sizes.residual),
-            (self.norm_output, sizes.norm_output),
-            (self.qkv_output, sizes.qkv_output),
-            (self.attn_output, sizes.attn_output),
-            (self.gate_logits, sizes.gate_logits),
-            (self.moe_output, sizes.moe_output),
-            (self.logits, sizes.logits),
-            (self.ssm_qkvz, sizes.ssm_qkvz),
-            (self.ssm_ba, sizes.ssm_ba),
-            (self.ssm_deinterleaved, sizes.ssm_deinterleaved),
-            (self.ssm_gates, sizes.ssm_gates),
-            (self.ssm_conv_out_f32, sizes.ssm_conv_out_f32),
-            (self.scratch, sizes.scratch),
-            (self.expert_gate_out, sizes.expert_gate_out),
-            (self.expert_up_out, sizes.expert_up_out),
-            (self.expert_down_out, sizes.expert_down_out),
-            (self.splitk_workspace, sizes.splitk_workspace),
+        self._zero_all = self._memory.plan(
+            ("hidden_states", self.hidden_states, sizes.hidden_states),
+            ("residual", self.residual, sizes.residual),
+            ("norm_output", self.norm_output, sizes.norm_output),
+            ("qkv_output", self.qkv_output, sizes.qkv_output),
+            ("attn_output", self.attn_output, sizes.attn_output),
+            ("gate_logits", self.gate_logits, sizes.gate_logits),
+            ("moe_output", self.moe_output, sizes.moe_output),
+            ("logits", self.logits, sizes.logits),
+            ("ssm_qkvz", self.ssm_qkvz, sizes.ssm_qkvz),
+            ("ssm_ba", self.ssm_ba, sizes.ssm_ba),
+            ("ssm_deinterleaved", self.ssm_deinterleaved, sizes.ssm_deinterleaved),
+            ("ssm_gates", self.ssm_gates, sizes.ssm_gates),
+            ("ssm_conv_out_f32", self.ssm_conv_out_f32, sizes.ssm_conv_out_f32),
+            ("scratch", self.scratch, sizes.scratch),
+            ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
+            ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
+            ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
+            ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
         )
-        self._zero_prefill_essentials: tuple[Range, ...] = live(
-            (self.hidden_states, sizes.hidden_states),
-            (self.residual, sizes.residual),
-            (self.gate_logits, sizes.gate_logits),
-            (self.moe_output, sizes.moe_output),
-            (self.expert_gate_out, sizes.expert_gate_out),
-            (self.expert_up_out, sizes.expert_up_out),
-            (self.expert_down_out, sizes.expert_down_out),
+        self._zero_prefill_essentials = self._memory.plan(
+            ("hidden_states", self.hidden_states, sizes.hidden_states),
+            ("residual", self.residual, sizes.residual),
+            ("gate_logits", self.gate_logits, sizes.gate_logits),
+            ("moe_output", self.moe_output, sizes.moe_output),
+            ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
+            ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
+            ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
         )
         _log.info(
             (
@@ -533,135 +618,104 @@ class BufferArena:
         )
 
     def _allocate(self) -> None:
-        gpu, sizes = self._gpu, self.sizes
-        known = sizes.as_dict()
+        memory, sizes = self._memory, self.sizes
         M = self.max_batch_tokens
-        self.hidden_states = allocate(gpu, "hidden_states", sizes.hidden_states, known)
+        self.hidden_states = memory.take("hidden_states")
         self.hidden_states_bytes = sizes.hidden_states
-        self.residual = allocate(gpu, "residual", sizes.residual, known)
+        self.residual = memory.take("residual")
         self.residual_bytes = sizes.residual
-        self.norm_output = allocate(gpu, "norm_output", sizes.norm_output, known)
+        self.norm_output = memory.take("norm_output")
         self.norm_output_bytes = sizes.norm_output
-        self.qkv_output = allocate(gpu, "qkv_output", sizes.qkv_output, known)
+        self.qkv_output = memory.take("qkv_output")
         self.qkv_output_bytes = sizes.qkv_output
-        self.attn_output = allocate(gpu, "attn_output", sizes.attn_output, known)
+        self.attn_output = memory.take("attn_output")
         self.attn_output_bytes = sizes.attn_output
-        self.gate_logits = allocate(gpu, "gate_logits", sizes.gate_logits, known)
+        self.gate_logits = memory.take("gate_logits")
         self.gate_logits_bytes = sizes.gate_logits
-        self.gate_logits_f32 = allocate(
-            gpu, "gate_logits_f32", sizes.gate_logits_f32, known
-        )
+        self.gate_logits_f32 = memory.take("gate_logits_f32")
         self.gate_logits_f32_bytes = sizes.gate_logits_f32
-        self.moe_router_in_f32 = allocate(
-            gpu, "moe_router_in_f32", sizes.moe_router_in_f32, known
-        )
+        self.moe_router_in_f32 = memory.take("moe_router_in_f32")
         self.moe_router_in_f32_bytes = sizes.moe_router_in_f32
-        self.moe_output = allocate(gpu, "moe_output", sizes.moe_output, known)
+        self.moe_output = memory.take("moe_output")
         self.moe_output_bytes = sizes.moe_output
-        self.logits = allocate(gpu, "logits", sizes.logits, known)
+        self.logits = memory.take("logits")
         self.logits_bytes = sizes.logits
-        self.ssm_qkvz = allocate(gpu, "ssm_qkvz", sizes.ssm_qkvz, known)
+        self.ssm_qkvz = memory.take("ssm_qkvz")
         self.ssm_qkvz_bytes = sizes.ssm_qkvz
-        self.ssm_ba = allocate(gpu, "ssm_ba", sizes.ssm_ba, known)
+        self.ssm_ba = memory.take("ssm_ba")
         self.ssm_ba_bytes = sizes.ssm_ba
-        self.ssm_deinterleaved = allocate(
-            gpu, "ssm_deinterleaved", sizes.ssm_deinterleaved, known
-        )
+        self.ssm_deinterleaved = memory.take("ssm_deinterleaved")
         self.ssm_deinterleaved_bytes = sizes.ssm_deinterleaved
-        self.ssm_gates = allocate(gpu, "ssm_gates", sizes.ssm_gates, known)
+        self.ssm_gates = memory.take("ssm_gates")
         self.ssm_gates_bytes = sizes.ssm_gates
-        self.ssm_conv_out_f32 = allocate(
-            gpu, "ssm_conv_out_f32", sizes.ssm_conv_out_f32, known
-        )
+        self.ssm_conv_out_f32 = memory.take("ssm_conv_out_f32")
         self.ssm_conv_out_f32_bytes = sizes.ssm_conv_out_f32
-        self.scratch = allocate(gpu, "scratch", sizes.scratch, known)
+        self.scratch = memory.take("scratch")
         self.scratch_bytes = sizes.scratch
-        self.expert_gate_out = allocate(
-            gpu, "expert_gate_out", sizes.expert_gate_out, known
-        )
+        self.expert_gate_out = memory.take("expert_gate_out")
         self.expert_gate_out_bytes = sizes.expert_gate_out
-        self.expert_up_out = allocate(gpu, "expert_up_out", sizes.expert_up_out, known)
+        self.expert_up_out = memory.take("expert_up_out")
         self.expert_up_out_bytes = sizes.expert_up_out
-        self.expert_down_out = allocate(
-            gpu, "expert_down_out", sizes.expert_down_out, known
-        )
+        self.expert_down_out = memory.take("expert_down_out")
         self.expert_down_out_bytes = sizes.expert_down_out
-        self.splitk_workspace = allocate(
-            gpu, "splitk_workspace", sizes.splitk_workspace, known
-        )
+        self.splitk_workspace = memory.take("splitk_workspace")
         self.splitk_workspace_bytes = sizes.splitk_workspace
-        self.o_latent = allocate(gpu, "o_latent", sizes.o_latent, known)
+        self.o_latent = memory.take("o_latent")
         self.o_latent_bytes = sizes.o_latent
-        self.norm_unit_w = allocate(gpu, "norm_unit_w", sizes.norm_unit_w, known)
+        self.norm_unit_w = memory.take("norm_unit_w")
         self.norm_unit_w_bytes = sizes.norm_unit_w
-        self.hc_streams = allocate(gpu, "hc_streams", sizes.hc_streams, known)
+        self.hc_streams = memory.take("hc_streams")
         self.hc_streams_bytes = sizes.hc_streams
-        self.hc_post = allocate(gpu, "hc_post", sizes.hc_post, known)
+        self.hc_post = memory.take("hc_post")
         self.hc_post_bytes = sizes.hc_post
-        self.hc_comb = allocate(gpu, "hc_comb", sizes.hc_comb, known)
+        self.hc_comb = memory.take("hc_comb")
         self.hc_comb_bytes = sizes.hc_comb
-        self.hc_lowrank_scratch = allocate(
-            gpu, "hc_lowrank_scratch", sizes.hc_lowrank_scratch, known
-        )
+        self.hc_lowrank_scratch = memory.take("hc_lowrank_scratch")
         self.hc_lowrank_scratch_bytes = sizes.hc_lowrank_scratch
-        self.qsa_select_scratch = allocate(
-            gpu, "qsa_select_scratch", sizes.qsa_select_scratch, known
-        )
+        self.qsa_select_scratch = memory.take("qsa_select_scratch")
         self.qsa_select_scratch_bytes = sizes.qsa_select_scratch
-        self.gdn_fla_scratch = allocate(
-            gpu, "gdn_fla_scratch", sizes.gdn_fla_scratch, known
-        )
+        self.gdn_fla_scratch = memory.take("gdn_fla_scratch")
         self.gdn_fla_scratch_bytes = sizes.gdn_fla_scratch
-        self.ssd_scratch = allocate(gpu, "ssd_scratch", sizes.ssd_scratch, known)
+        self.ssd_scratch = memory.take("ssd_scratch")
         self.ssd_scratch_bytes = sizes.ssd_scratch
-        self.token_ids = allocate(gpu, "token_ids", sizes.token_ids, known)
+        self.token_ids = memory.take("token_ids")
         self.token_ids_bytes = sizes.token_ids
-        self.ffn_act_q8 = allocate(gpu, "ffn_act_q8", sizes.ffn_act_q8, known)
+        self.ffn_act_q8 = memory.take("ffn_act_q8")
         self.ffn_act_q8_bytes = sizes.ffn_act_q8
-        self.ffn_act_a = allocate(gpu, "ffn_act_a", sizes.ffn_act_a, known)
+        self.ffn_act_a = memory.take("ffn_act_a")
         self.ffn_act_a_bytes = sizes.ffn_act_a
-        self.ffn_act_scale = allocate(gpu, "ffn_act_scale", sizes.ffn_act_scale, known)
+        self.ffn_act_scale = memory.take("ffn_act_scale")
         self.ffn_act_scale_bytes = sizes.ffn_act_scale
-        self.ffn_act_scale_kmajor = allocate(
-            gpu, "ffn_act_scale_kmajor", sizes.ffn_act_scale_kmajor, known
-        )
+        self.ffn_act_scale_kmajor = memory.take("ffn_act_scale_kmajor")
         self.ffn_act_scale_kmajor_bytes = sizes.ffn_act_scale_kmajor
-        self.ffn_gate_up_fused = allocate(
-            gpu, "ffn_gate_up_fused", sizes.ffn_gate_up_fused, known
-        )
+        self.ffn_gate_up_fused = memory.take("ffn_gate_up_fused")
         self.ffn_gate_up_fused_bytes = sizes.ffn_gate_up_fused
-        self.fp8_act = allocate(gpu, "fp8_act", sizes.fp8_act, known)
+        self.fp8_act = memory.take("fp8_act")
         self.fp8_act_bytes = sizes.fp8_act
         self.moe_fp8_scratch = MoeFp8ScratchPtr.bind(
-            allocate(gpu, "moe_fp8_scratch", sizes.moe_fp8_scratch, known),
+            memory.take("moe_fp8_scratch"),
             sizes.moe_fp8_scratch,
             self.config,
             rows=M,
         )
         self.moe_fp8_scratch_bytes = sizes.moe_fp8_scratch
-        self.fp8_act_scale = allocate(gpu, "fp8_act_scale", sizes.fp8_act_scale, known)
+        self.fp8_act_scale = memory.take("fp8_act_scale")
         self.fp8_act_scale_bytes = sizes.fp8_act_scale
-        self.fp8_act_scale_kmajor = allocate(
-            gpu, "fp8_act_scale_kmajor", sizes.fp8_act_scale_kmajor, known
-        )
+        self.fp8_act_scale_kmajor = memory.take("fp8_act_scale_kmajor")
         self.fp8_act_scale_kmajor_bytes = sizes.fp8_act_scale_kmajor
-        self.q2_dequant_scratch = allocate(
-            gpu, "q2_dequant_scratch", sizes.q2_dequant_scratch, known
-        )
+        self.q2_dequant_scratch = memory.take("q2_dequant_scratch")
         self.q2_dequant_scratch_bytes = sizes.q2_dequant_scratch
-        self.lora_xa = allocate(gpu, "lora_xa", sizes.lora_xa, known)
+        self.lora_xa = memory.take("lora_xa")
         self.lora_xa_bytes = sizes.lora_xa
-        self.lora_delta = allocate(gpu, "lora_delta", sizes.lora_delta, known)
+        self.lora_delta = memory.take("lora_delta")
         self.lora_delta_bytes = sizes.lora_delta
-        self.lora_hact = allocate(gpu, "lora_hact", sizes.lora_hact, known)
+        self.lora_hact = memory.take("lora_hact")
         self.lora_hact_bytes = sizes.lora_hact
-        self.lora_seq_slot = allocate(gpu, "lora_seq_slot", sizes.lora_seq_slot, known)
+        self.lora_seq_slot = memory.take("lora_seq_slot")
         self.lora_seq_slot_bytes = sizes.lora_seq_slot
-        self.q2_act_q8 = allocate(gpu, "q2_act_q8", sizes.q2_act_q8, known)
+        self.q2_act_q8 = memory.take("q2_act_q8")
         self.q2_act_q8_bytes = sizes.q2_act_q8
-        self.ssm_rowwise_w_bf16 = allocate(
-            gpu, "ssm_rowwise_w_bf16", sizes.ssm_rowwise_w_bf16, known
-        )
+        self.ssm_rowwise_w_bf16 = memory.take("ssm_rowwise_w_bf16")
         self.ssm_rowwise_w_bf16_bytes = sizes.ssm_rowwise_w_bf16
 
     def _fill(self) -> None:
@@ -767,9 +821,9 @@ class BufferArena:
         self.ssm_rowwise_w_bf16 = NULL
         self.ssm_rowwise_w_bf16_bytes = 0
         self._ssm_rowwise_w_bf16_slab = Slab("ssm_rowwise_w_bf16", NULL, 0)
-        self._zero_all = ()
-        self._zero_all_rows: dict[int, tuple[Range, ...]] = {}
-        self._zero_prefill_essentials = ()
+        self._zero_all = EMPTY_PLAN
+        self._zero_all_rows: dict[int, ZeroPlan] = {}
+        self._zero_prefill_essentials = EMPTY_PLAN
 
     def _free(self) -> tuple[tuple[str, Exception], ...]:
         owned = (
@@ -821,7 +875,7 @@ class BufferArena:
             ("ssm_rowwise_w_bf16", self.ssm_rowwise_w_bf16),
         )
         self._forget()
-        return free_all(self._gpu, owned)
+        return self._memory.free(owned)
 
     def release(self) -> None:
         """Free every buffer and set every accessor to NULL; a second call does nothing.
@@ -853,8 +907,8 @@ class BufferArena:
     def zero_all(self, stream: Stream) -> None:
         """Clear every reusable buffer, so that no request sees another's data.
 
-        Enqueue on the stream 18 memsets at most, one for each member that exists; a
-        member is cleared in full.
+        Enqueue on the stream 18 memsets at most, one for each member that exists,
+        cleared in full; in a slab, one for each run of members that lie side by side.
 
         Members: hidden_states, residual, norm_output, qkv_output, attn_output,
         gate_logits, moe_output, logits, ssm_qkvz, ssm_ba, ssm_deinterleaved, ssm_gates,
@@ -862,9 +916,7 @@ class BufferArena:
         splitk_workspace.
         """
         self._require_live("zero_all")
-        memset_async = self._gpu.memset_async
-        for ptr, nbytes in self._zero_all:
-            memset_async(ptr, 0, nbytes, stream)
+        self._clear(self._zero_all, stream)
 
     def zero_all_rows(self, stream: Stream, *, tokens: int) -> None:
         """zero_all, but only what a pass of `tokens` tokens can touch.
@@ -877,14 +929,12 @@ class BufferArena:
         Raise ConfigError for less than 1 token.
         """
         self._require_live("zero_all_rows")
-        ranges = self._zero_all_rows.get(tokens)
-        if ranges is None:
-            ranges = self._zero_all_rows[tokens] = self._ranges_of_zero_all_rows(tokens)
-        memset_async = self._gpu.memset_async
-        for ptr, nbytes in ranges:
-            memset_async(ptr, 0, nbytes, stream)
+        plan = self._zero_all_rows.get(tokens)
+        if plan is None:
+            plan = self._plan_zero_all_rows(tokens)
+        self._clear(plan, stream)
 
-    def _ranges_of_zero_all_rows(self, tokens: int) -> tuple[Range, ...]:
+    def _plan_zero_all_rows(self, tokens: int) -> ZeroPlan:
         check_int("tokens", tokens, 1)
         if tokens >= self.max_batch_tokens:
             return self._zero_all
@@ -899,43 +949,122 @@ class BufferArena:
         )
         sizes = self.sizes
         # Sizes given to from_sizes may be smaller than the formulas' own.
-        return live(
-            (self.hidden_states, min(rows.hidden_states, sizes.hidden_states)),
-            (self.residual, min(rows.residual, sizes.residual)),
-            (self.norm_output, min(rows.norm_output, sizes.norm_output)),
-            (self.qkv_output, min(rows.qkv_output, sizes.qkv_output)),
-            (self.attn_output, min(rows.attn_output, sizes.attn_output)),
-            (self.gate_logits, min(rows.gate_logits, sizes.gate_logits)),
-            (self.moe_output, min(rows.moe_output, sizes.moe_output)),
-            (self.logits, sizes.logits),
-            (self.ssm_qkvz, min(rows.ssm_qkvz, sizes.ssm_qkvz)),
-            (self.ssm_ba, min(rows.ssm_ba, sizes.ssm_ba)),
+        plan = self._memory.plan(
             (
+                "hidden_states",
+                self.hidden_states,
+                min(rows.hidden_states, sizes.hidden_states),
+            ),
+            (
+                "residual",
+                self.residual,
+                min(rows.residual, sizes.residual),
+            ),
+            (
+                "norm_output",
+                self.norm_output,
+                min(rows.norm_output, sizes.norm_output),
+            ),
+            (
+                "qkv_output",
+                self.qkv_output,
+                min(rows.qkv_output, sizes.qkv_output),
+            ),
+            (
+                "attn_output",
+                self.attn_output,
+                min(rows.attn_output, sizes.attn_output),
+            ),
+            (
+                "gate_logits",
+                self.gate_logits,
+                min(rows.gate_logits, sizes.gate_logits),
+            ),
+            (
+                "moe_output",
+                self.moe_output,
+                min(rows.moe_output, sizes.moe_output),
+            ),
+            ("logits", self.logits, sizes.logits),
+            (
+                "ssm_qkvz",
+                self.ssm_qkvz,
+                min(rows.ssm_qkvz, sizes.ssm_qkvz),
+            ),
+            (
+                "ssm_ba",
+                self.ssm_ba,
+                min(rows.ssm_ba, sizes.ssm_ba),
+            ),
+            (
+                "ssm_deinterleaved",
                 self.ssm_deinterleaved,
                 min(rows.ssm_deinterleaved, sizes.ssm_deinterleaved),
             ),
-            (self.ssm_gates, min(rows.ssm_gates, sizes.ssm_gates)),
-            (self.ssm_conv_out_f32, min(rows.ssm_conv_out_f32, sizes.ssm_conv_out_f32)),
-            (self.scratch, sizes.scratch),
-            (self.expert_gate_out, min(rows.expert_gate_out, sizes.expert_gate_out)),
-            (self.expert_up_out, min(rows.expert_up_out, sizes.expert_up_out)),
-            (self.expert_down_out, min(rows.expert_down_out, sizes.expert_down_out)),
-            (self.splitk_workspace, sizes.splitk_workspace),
+            (
+                "ssm_gates",
+                self.ssm_gates,
+                min(rows.ssm_gates, sizes.ssm_gates),
+            ),
+            (
+                "ssm_conv_out_f32",
+                self.ssm_conv_out_f32,
+                min(rows.ssm_conv_out_f32, sizes.ssm_conv_out_f32),
+            ),
+            ("scratch", self.scratch, sizes.scratch),
+            (
+                "expert_gate_out",
+                self.expert_gate_out,
+                min(rows.expert_gate_out, sizes.expert_gate_out),
+            ),
+            (
+                "expert_up_out",
+                self.expert_up_out,
+                min(rows.expert_up_out, sizes.expert_up_out),
+            ),
+            (
+                "expert_down_out",
+                self.expert_down_out,
+                min(rows.expert_down_out, sizes.expert_down_out),
+            ),
+            ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
         )
+        plans = self._zero_all_rows
+        if len(plans) >= _MAX_PLANS:
+            plans.clear()
+        plans[tokens] = plan
+        return plan
 
     def zero_prefill_essentials(self, stream: Stream) -> None:
         """Clear only what a prefill chunk reads before it writes it.
 
-        Enqueue on the stream 7 memsets at most, one for each member that exists; a
-        member is cleared in full.
+        Enqueue on the stream 7 memsets at most, one for each member that exists,
+        cleared in full; in a slab, one for each run of members that lie side by side.
 
         Members: hidden_states, residual, gate_logits, moe_output, expert_gate_out,
         expert_up_out, expert_down_out.
         """
         self._require_live("zero_prefill_essentials")
-        memset_async = self._gpu.memset_async
-        for ptr, nbytes in self._zero_prefill_essentials:
-            memset_async(ptr, 0, nbytes, stream)
+        self._clear(self._zero_prefill_essentials, stream)
+
+    def zero_plan(
+        self, tokens: int | None = None, *, method: str = "zero_all"
+    ) -> tuple[ZeroRange, ...]:
+        """The memsets that a zeroing method enqueues: buffers, offset and bytes.
+
+        tokens: those of a pass, for the method that is limited to one; None for all.
+        method: name of the method that clears the whole group.
+
+        Raise ConfigError for a method that there is not, or that knows no tokens.
+        """
+        self._require_live("zero_plan")
+        if method == "zero_all":
+            if tokens is not None:
+                return self._plan_zero_all_rows(tokens).shown
+            return self._zero_all.shown
+        if method == "zero_prefill_essentials" and tokens is None:
+            return self._zero_prefill_essentials.shown
+        raise ConfigError(f"zero_plan: no plan of {method!r} for {tokens} tokens")
 
     def carve_ssm_rowwise_w_bf16(self, nbytes: int) -> DevicePtr:
         """Carve the next bytes of ssm_rowwise_w_bf16; they never come back.

@@ -21,6 +21,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "max_batch_tokens"),
     ),
     "residual": BufferInfo(
@@ -34,6 +35,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "max_batch_tokens"),
     ),
     "norm_output": BufferInfo(
@@ -47,6 +49,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "mamba_num_heads", "mamba_head_dim", "max_batch_tokens"),
     ),
     "qkv_output": BufferInfo(
@@ -63,6 +66,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "num_attention_heads",
             "num_key_value_heads",
@@ -86,6 +90,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "num_attention_heads",
             "head_dim",
@@ -107,6 +112,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("num_experts", "zero_expert_num", "max_batch_tokens"),
     ),
     "gate_logits_f32": BufferInfo(
@@ -120,6 +126,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("num_experts", "zero_expert_num", "max_batch_tokens"),
     ),
     "moe_router_in_f32": BufferInfo(
@@ -133,6 +140,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "num_experts", "max_batch_tokens"),
     ),
     "moe_output": BufferInfo(
@@ -146,6 +154,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "max_batch_tokens"),
     ),
     "logits": BufferInfo(
@@ -162,6 +171,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("vocab_size", "max_batch_tokens", "max_batch_size"),
     ),
     "ssm_qkvz": BufferInfo(
@@ -180,6 +190,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "num_key_value_heads",
             "head_dim",
@@ -210,6 +221,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "linear_num_value_heads",
             "moe_latent_size",
@@ -234,6 +246,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "num_attention_heads",
             "head_dim",
@@ -261,6 +274,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("linear_num_value_heads", "max_batch_tokens"),
     ),
     "ssm_conv_out_f32": BufferInfo(
@@ -280,6 +294,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "num_attention_heads",
             "linear_num_key_heads",
@@ -313,6 +328,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "num_experts_per_tok",
             "mrope_interleaved",
@@ -337,6 +353,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "intermediate_size",
             "num_experts",
@@ -360,6 +377,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "intermediate_size",
             "num_experts",
@@ -383,6 +401,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "num_experts",
@@ -405,6 +424,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=True,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("num_attention_heads", "head_dim", "max_batch_size"),
     ),
     "o_latent": BufferInfo(
@@ -418,6 +438,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("o_groups", "o_lora_rank", "max_batch_tokens"),
     ),
     "norm_unit_w": BufferInfo(
@@ -431,6 +452,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"\x00",
+        align=256,
         inputs=("hidden_size", "mamba_num_heads", "mamba_head_dim"),
     ),
     "hc_streams": BufferInfo(
@@ -444,6 +466,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "hc_mult", "max_batch_tokens"),
     ),
     "hc_post": BufferInfo(
@@ -457,6 +480,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hc_mult", "max_batch_tokens"),
     ),
     "hc_comb": BufferInfo(
@@ -470,6 +494,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hc_mult", "max_batch_tokens"),
     ),
     "hc_lowrank_scratch": BufferInfo(
@@ -490,6 +515,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "hc_mult", "hc_lowrank", "max_batch_tokens"),
     ),
     "qsa_select_scratch": BufferInfo(
@@ -512,6 +538,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "index_n_heads",
             "index_head_dim",
@@ -540,6 +567,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "linear_key_head_dim",
             "linear_num_value_heads",
@@ -562,6 +590,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("mamba_num_heads", "ssm_state_size", "n_groups", "max_batch_tokens"),
     ),
     "token_ids": BufferInfo(
@@ -575,6 +604,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("max_batch_tokens",),
     ),
     "ffn_act_q8": BufferInfo(
@@ -591,6 +621,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "intermediate_size", "num_experts", "max_batch_tokens"),
     ),
     "ffn_act_a": BufferInfo(
@@ -606,6 +637,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "intermediate_size", "num_experts", "max_batch_tokens"),
     ),
     "ffn_act_scale": BufferInfo(
@@ -619,6 +651,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "intermediate_size", "num_experts", "max_batch_tokens"),
     ),
     "ffn_act_scale_kmajor": BufferInfo(
@@ -632,6 +665,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("hidden_size", "intermediate_size", "num_experts", "max_batch_tokens"),
     ),
     "ffn_gate_up_fused": BufferInfo(
@@ -647,6 +681,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("intermediate_size", "num_experts"),
     ),
     "fp8_act": BufferInfo(
@@ -660,6 +695,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "num_attention_heads",
@@ -682,6 +718,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "num_experts",
@@ -702,6 +739,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "num_attention_heads",
@@ -724,6 +762,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "num_attention_heads",
@@ -749,6 +788,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "intermediate_size",
@@ -777,6 +817,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("adapter_max_rank", "max_batch_tokens"),
     ),
     "lora_delta": BufferInfo(
@@ -790,6 +831,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "intermediate_size",
@@ -814,6 +856,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("intermediate_size", "adapter_max_rank", "max_batch_tokens"),
     ),
     "lora_seq_slot": BufferInfo(
@@ -827,6 +870,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=("adapter_max_rank", "max_batch_tokens"),
     ),
     "q2_act_q8": BufferInfo(
@@ -843,6 +887,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=False,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "intermediate_size",
@@ -865,6 +910,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
         checksum=False,
         carved=True,
         fill=b"",
+        align=256,
         inputs=(
             "hidden_size",
             "num_hidden_layers",

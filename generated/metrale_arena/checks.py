@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from .arena import BufferArena
 from .buffers import BUFFERS
 from .config import ModelConfig
 from .levers import Levers
 from .runtime.backend import GpuBackend
 from .runtime.host import HostBackend
+from .runtime.memory import PLACEMENTS, Placement
 from .runtime.selfcheck import Selfcheck, SelfcheckReport
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
@@ -28,8 +31,9 @@ def selfcheck(
 ) -> SelfcheckReport:
     """Build the arena, probe all that it does, release it, and report.
 
-    Probes the bounds of every pointer, zeroing, checksum, carves, layouts and release:
-    first with small buffers, all of them switched on, then with the sizes of `config`.
+    Probe the bounds of every pointer, zeroing, checksum, carves, layouts and release:
+    with small buffers, all of them switched on, and with the sizes of `config`, each in
+    separate allocations and in a slab.
     The report's `ok` says whether everything held; its text names what did not. The
     arguments are those of BufferArena.
     """
@@ -46,7 +50,7 @@ def selfcheck(
         target=target,
     )
 
-    def build(sizes: BufferSizes, gpu: GpuBackend) -> BufferArena:
+    def build(sizes: BufferSizes, placement: Placement, gpu: GpuBackend) -> BufferArena:
         return BufferArena.from_sizes(
             config,
             sizes,
@@ -57,6 +61,7 @@ def selfcheck(
             levers=levers,
             target=target,
             gpu=gpu,
+            placement=placement,
         )
 
     def sizes_of_pass(tokens: int) -> dict[str, int]:
@@ -82,8 +87,10 @@ def selfcheck(
         gpu=backend,
     )
     check.compare("total_bytes", sizes.total_bytes, sum(sizes.as_dict().values()))
-    check.run(
-        "every buffer on", lambda gpu: build(BufferSizes(*check.small_sizes()), gpu)
-    )
-    check.run("this model", lambda gpu: build(sizes, gpu))
+    small = BufferSizes(*check.small_sizes())
+    for placement in PLACEMENTS:
+        check.run(
+            f"every buffer on, {placement}", partial(build, small, placement), read=True
+        )
+        check.run(f"this model, {placement}", partial(build, sizes, placement))
     return check.report()

@@ -6,16 +6,18 @@ stderr; bad input never ends in a traceback.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable
 from functools import wraps
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec
 
 import click
 
 from . import __version__
-from .errors import ArenagenError, InputProblems, Problem
+from .errors import ArenagenError, InputProblems, Problem, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,9 +31,14 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 
+_MAX_DIGITS = len(str(2**63 - 1))
+
 
 def main() -> None:
     """The entry point of the `arenagen` command."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A diff or a path may hold what the terminal's encoding does not.
+        sys.stdout.reconfigure(errors="backslashreplace")
     cli(prog_name="arenagen")
 
 
@@ -231,10 +238,13 @@ def sizes(
     chosen = {model.token_limit.name: tokens} if tokens is not None else {}
     chosen |= {name: _integer(name, value) for name, value in _split(limits)}
     found = []
+    names = [config.name for config in configs]
     for config in configs:
         fields = _config(checked, config, overrides)
         inputs = _inputs(model, fields, chosen, levers, target)
-        found.append((config.name, size_arena(model, inputs)))
+        # Most are called config.json: then the path tells them apart.
+        name = config.name if names.count(config.name) == 1 else config.as_posix()
+        found.append((name, size_arena(model, inputs)))
     match style:
         case "json":
             data = [report.as_data(model, name, size) for name, size in found]
@@ -254,43 +264,46 @@ def sizes(
 def _console() -> Console:
     from rich.console import Console
 
-    # Piped output is not cut to the width of a terminal that is not there.
-    width = None if sys.stdout.isatty() else 160
-    return Console(width=width, highlight=False)
+    terminal = sys.stdout.isatty()
+    plain = not terminal or os.environ.get("NO_COLOR")
+    return Console(
+        color_system=None if plain else "auto",
+        highlight=False,
+        # Piped output is not cut to the width of a terminal that is not there.
+        width=None if terminal else 160,
+    )
 
 
 def _pairs(schemas: tuple[Path, ...], output: Path | None) -> list[Pair]:
-    from . import disk, project
+    from . import project
 
-    found = project.find(Path.cwd())
-    listed = project.pairs(disk.read(found), found) if found is not None else []
-    if not schemas:
-        if output is not None:
+    if output is not None:
+        if len(schemas) != 1:
             raise click.UsageError("--output goes with one SCHEMA")
+        return [project.Pair(schemas[0], output)]
+    listed = project.nearest_pairs(Path.cwd())
+    if not schemas:
         if not listed:
             raise click.UsageError(
                 "no SCHEMA given, and no pyproject.toml here or above has "
                 "[[tool.arenagen.arenas]]"
             )
         return listed
-    if output is not None:
-        if len(schemas) > 1:
-            raise click.UsageError("--output goes with one SCHEMA")
-        return [project.Pair(schemas[0], output)]
-    by_path = {pair.schema.resolve(): pair for pair in listed}
-    missing = [str(path) for path in schemas if path.resolve() not in by_path]
+    wanted = {os.path.realpath(path): str(path) for path in schemas}
+    known = {os.path.realpath(pair.schema) for pair in listed}
+    missing = [path for real, path in wanted.items() if real not in known]
     if missing:
         raise click.UsageError(
             f"where to? pyproject.toml does not list {', '.join(missing)}; "
             "give --output, or add it to [[tool.arenagen.arenas]]"
         )
-    return [by_path[path.resolve()] for path in schemas]
+    return [pair for pair in listed if os.path.realpath(pair.schema) in wanted]
 
 
 def _only_schema() -> Path:
     pairs = _pairs((), None)
     if len(pairs) > 1:
-        names = ", ".join(str(pair.schema) for pair in pairs)
+        names = ", ".join(_shown(pair.schema) for pair in pairs)
         raise click.UsageError(f"which one? give --schema: {names}")
     return pairs[0].schema
 
@@ -310,7 +323,7 @@ def _load(path: Path) -> Checked:
 def _shown(path: Path) -> str:
     """The path as problems show it: relative to the working folder where it can be."""
     try:
-        return path.resolve().relative_to(Path.cwd()).as_posix()
+        return Path(os.path.realpath(path)).relative_to(Path.cwd()).as_posix()
     except ValueError:
         return str(path)
 
@@ -336,7 +349,8 @@ def _overrides(schema: Schema, pairs: tuple[str, ...]) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for name, text in _split(pairs):
         if name not in types:
-            raise ArenagenError(f"--set {name}: no config field has that name")
+            hint = did_you_mean(name, list(types)) or f"known: {', '.join(types)}"
+            raise ArenagenError(f"--set {name}: no config field has that name; {hint}")
         match types[name]:
             case "int":
                 values[name] = _integer(name, text, minimum=0)
@@ -386,8 +400,10 @@ def _split(pairs: Iterable[str]) -> list[tuple[str, str]]:
 
 def _integer(name: str, text: str, minimum: int | None = None) -> int:
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal() and len(digits) < 20):
+    if not (digits.isascii() and digits.isdecimal()):
         raise ArenagenError(f"{name}={text}: not an integer")
+    if len(digits) > _MAX_DIGITS:
+        raise ArenagenError(f"{name}={text}: more than 2**63 - 1")
     value = int(text)
     if minimum is not None and value < minimum:
         raise ArenagenError(f"{name}={text}: at least {minimum}")

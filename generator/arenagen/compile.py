@@ -62,4 +62,6 @@ def emit(checked: Checked, source: str) -> dict[str, str]:
     families = None
     if checked.families is not None:
         families = lower_families(checked.families, checked.schema)
-    return render(lower(checked.schema), families, source)
+    # A file name may hold what would end the comment that it stands in.
+    name = "".join(char if char.isprintable() else "?" for char in source)
+    return render(lower(checked.schema), families, name)

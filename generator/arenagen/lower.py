@@ -46,6 +46,7 @@ from .model import (
     Trim,
     Uses,
 )
+from .placement import slab_order
 from .plan import (
     ArenaView,
     BufferView,
@@ -235,6 +236,7 @@ class _Lowering:
             size_locals=self.size_locals(),
             trims=tuple(self.trim(each) for each in schema.trims),
             groups=tuple(_group(each, schema, by_name) for each in schema.groups),
+            slab_order=tuple(slab_order(schema.buffers)),
             checksum_lever=next(
                 (each.name for each in schema.levers if each.arms == "checksum"), ""
             ),
@@ -636,6 +638,7 @@ class _Lowering:
             carve_method=naming.carve_method(buffer.name) if buffer.carve else "",
             fill=fill,
             fill_literal=fill or 'b""',
+            align=buffer.align,
             size_body=tuple(body),
             size_value=value,
             pointer=self.pointer(buffer),
@@ -830,6 +833,7 @@ class _Lowering:
         for field in self.schema.config:
             modules["config"].add("runtime.numeric", CHECKS[field.type])
         arena = modules["arena"]
+        arena.add("buffers", "BUFFERS")
         arena.add("config", "ModelConfig")
         arena.add("levers", "Levers")
         arena.add("runtime.backend", "GpuBackend", "Stream")
@@ -838,9 +842,12 @@ class _Lowering:
         arena.add("runtime.errors", "ReleasedError", "ReleaseError", "format_bytes")
         arena.add("runtime.host", "HostBackend")
         arena.add("runtime.numeric", "check_int")
-        arena.add(
-            "runtime.memory", "Range", "allocate", "free_all", "live", "preflight"
-        )
+        arena.add("runtime.memory", "Placement", "new_clear", "new_memory")
+        if self.schema.groups:
+            arena.add("runtime.errors", "ConfigError")
+            arena.add("runtime.memory", "EMPTY_PLAN", "ZeroRange")
+        if any(group.rows_method for group in self.schema.groups):
+            arena.add("runtime.memory", "ZeroPlan")
         arena.add("sizes", "BufferSizes")
         arena.add("target", "DEFAULT_TARGET", "Target")
         if any(buffer.carve for buffer in self.schema.buffers):

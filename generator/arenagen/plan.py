@@ -24,7 +24,10 @@ PUBLIC = (
     "BufferSizes",
     "CarveError",
     "ChecksumReport",
+    "ClearError",
     "ConfigError",
+    "CudaBackend",
+    "CudaError",
     "DevicePtr",
     "GpuBackend",
     "HostBackend",
@@ -43,6 +46,7 @@ PUBLIC = (
     "Target",
     "Teardown",
     "TeardownError",
+    "ZeroRange",
     "selfcheck",
 )
 
@@ -335,6 +339,7 @@ class BufferView:
     carve_method: str
     fill: str
     fill_literal: str
+    align: int
     size_body: tuple[StatementView, ...]
     size_value: str
     pointer: PointerView | None
@@ -386,7 +391,8 @@ class GroupView:
         return (
             self.doc,
             f"Enqueue on the stream {_count(self.memsets, 'memset')} at most, one for "
-            "each member that exists; a member is cleared in full.",
+            "each member that exists, cleared in full; in a slab, one for each run of "
+            "members that lie side by side.",
             f"Members: {', '.join(each.name for each in self.buffers)}.",
         )
 
@@ -430,6 +436,7 @@ class ArenaView:
     size_locals: tuple[StatementView, ...]
     trims: tuple[TrimView, ...]
     groups: tuple[GroupView, ...]
+    slab_order: tuple[str, ...]
     checksum_lever: str
     log_format: str
     log_arguments: tuple[str, ...]
@@ -507,6 +514,16 @@ class ArenaView:
         if self.checksum_lever:
             return f"(force or self.levers.{self.checksum_lever})"
         return "force"
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether some group has a method limited to a pass."""
+        return any(each.rows_method for each in self.groups)
+
+    @property
+    def first_method(self) -> str:
+        """The method of the first group."""
+        return self.groups[0].method
 
     @property
     def rows_methods(self) -> str:

@@ -108,8 +108,13 @@ def as_table(config: str, size: ArenaSize) -> Table:
         title_style="bold",
     )
     for column in COLUMNS:
-        right = column in ("bytes", "share")
-        table.add_column(column, justify="right" if right else "left", no_wrap=right)
+        table.add_column(
+            column,
+            justify="right" if column in ("bytes", "share") else "left",
+            # A narrow terminal folds the other columns; a cut name tells nothing.
+            no_wrap=column in ("buffer", "bytes", "share"),
+            overflow="fold",
+        )
     for each in size.buffers:
         style = "dim" if not each.active else ""
         table.add_row(

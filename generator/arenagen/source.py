@@ -30,17 +30,28 @@ _FLOAT = re.compile(
     r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
 _MAX_INT_DIGITS = 40
+# What ends a line for YAML, which is more than what ends one for Python's editors.
+_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+_NOT_YAML = re.compile(
+    r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
 
 Value: TypeAlias = bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """A scalar with its YAML 1.2 core value; `raw` is its text in the document."""
+    """A scalar with its YAML 1.2 core value.
+
+    `raw` is its text in the document, `rest` what stands behind it on its last line.
+    """
 
     value: Value
     span: Span = field(compare=False)
     raw: str = field(default="", compare=False)
+    rest: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +87,7 @@ Node: TypeAlias = Scalar | Sequence | Mapping
 def decode(data: bytes, file: str) -> str:
     """The text of a file: UTF-8, with or without a BOM, any line ends.
 
-    Raises InputProblems when it is too large, not UTF-8, or holds a NUL.
+    Raises InputProblems when it is too large or not UTF-8.
     """
     at = Span(file, 1, 1)
     if len(data) > MAX_BYTES:
@@ -94,7 +105,7 @@ def decode(data: bytes, file: str) -> str:
             hint="save the file as UTF-8",
         )
         raise InputProblems([problem]) from None
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parse(text: str, file: str) -> Node:
@@ -104,6 +115,10 @@ def parse(text: str, file: str) -> Node:
     first place that is not YAML.
     """
     composer = _Composer(text, file)
+    if bad := _NOT_YAML.search(text):
+        line, column = composer.place(bad.start())
+        span = Span(file, line + 1, column + 1, 1, composer.lines[line])
+        raise InputProblems([_not_yaml(f"the character {bad[0]!a}", span)])
     try:
         node = composer.document()
     except yaml.MarkedYAMLError as error:
@@ -142,7 +157,7 @@ def plain(node: Node) -> Any:
 class _Composer:
     def __init__(self, text: str, file: str) -> None:
         self.file = file
-        self.lines = text.split("\n")
+        self.lines = _BREAK.split(text)
         self.text = text
         self.problems: list[Problem] = []
         self._anchors: dict[str, Node | None] = {}
@@ -156,6 +171,11 @@ class _Composer:
             stop = end.column if end.line == start.line else len(line)
             length = max(1, stop - start.column)
         return Span(self.file, start.line + 1, start.column + 1, length, line)
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Line and column of a character, both from 0."""
+        ends = [found.end() for found in _BREAK.finditer(self.text, 0, index)]
+        return len(ends), index - (ends[-1] if ends else 0)
 
     def document(self) -> Node:
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -180,7 +200,7 @@ class _Composer:
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))
 
-    def _node(self, event: Any, depth: int) -> Node:
+    def _node(self, event: Any, depth: int, is_key: bool = False) -> Node:
         span = self.span(event.start_mark, event.end_mark)
         self._nodes += 1
         if self._nodes > MAX_NODES:
@@ -190,8 +210,8 @@ class _Composer:
             message = f"nested more than {MAX_DEPTH} deep"
             raise InputProblems([Problem("AR005", message, span)])
         if isinstance(event, yaml.AliasEvent):
-            return self._alias(str(event.anchor), span)
-        if event.tag is not None and event.tag != "!":
+            return self._alias(str(event.anchor), span, depth)
+        if event.tag is not None:
             self._report(
                 "AR006",
                 f"the tag `{event.tag}`; a schema has none",
@@ -202,7 +222,7 @@ class _Composer:
             self._anchors[event.anchor] = None
         node: Node
         if isinstance(event, yaml.ScalarEvent):
-            node = self._scalar(event, span)
+            node = self._scalar(event, span, is_key)
         elif isinstance(event, yaml.SequenceStartEvent):
             node = Sequence(tuple(self._items(depth)), span)
         else:
@@ -211,24 +231,43 @@ class _Composer:
             self._anchors[event.anchor] = node
         return node
 
-    def _alias(self, anchor: str, span: Span) -> Node:
+    def _alias(self, anchor: str, span: Span, depth: int) -> Node:
         node = self._anchors.get(anchor)
         if node is None:
             what = "itself" if anchor in self._anchors else "nothing before it"
             self._report("AR007", f"the alias `*{anchor}` stands for {what}", span)
             return Scalar(None, span)
-        self._nodes += _count(node)
+        count, height = _measure(node)
+        self._nodes += count
+        if depth + height > MAX_DEPTH:
+            message = f"nested more than {MAX_DEPTH} deep"
+            raise InputProblems([Problem("AR005", message, span)])
         return node
 
-    def _scalar(self, event: Any, span: Span) -> Scalar:
-        raw = self.text[event.start_mark.index : event.end_mark.index]
+    def _scalar(self, event: Any, span: Span, is_key: bool) -> Scalar:
+        start, end = event.start_mark.index, event.end_mark.index
+        if event.anchor is not None or event.tag is not None:
+            shift = _PROPERTIES.match(self.text, start, end)
+            start = shift.end() if shift else start
+            line, column = self.place(start)
+            length = max(1, end - start)
+            span = Span(self.file, line + 1, column + 1, length, self.lines[line])
+        raw = self.text[start:end]
+        rest = self.text[end : end + 1000].partition("\n")[0]
         text: str = event.value
-        if not event.implicit[0]:
-            return Scalar(text, span, raw)
-        if _INT.fullmatch(text) and len(text) > _MAX_INT_DIGITS:
+        value: Value = text
+        if bad := _CONTROL.search(text):
+            self._report("AR011", f"the control character {bad[0]!a} in a text", span)
+            value = text = ""
+        elif not event.implicit[0] or is_key:
+            # A key is a name: `0:` means the text 0, not a number.
+            value = text
+        elif _INT.fullmatch(text) and len(text) > _MAX_INT_DIGITS:
             self._report("AR008", f"an integer of {len(text)} digits", span)
-            return Scalar(0, span, raw)
-        return Scalar(core_value(text), span, raw)
+            value = 0
+        else:
+            value = core_value(text)
+        return Scalar(value, span, raw, rest)
 
     def _items(self, depth: int) -> Iterator[Node]:
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
@@ -237,12 +276,9 @@ class _Composer:
     def _entries(self, depth: int) -> Iterator[tuple[Scalar, Node]]:
         seen: dict[object, Span] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._node(event, depth + 1)
+            key = self._node(event, depth + 1, is_key=True)
             value = self._node(next(self._events), depth + 1)
-            if isinstance(key, Scalar) and isinstance(key.value, int | float | None):
-                # A key is a name: `0:` means the text 0, not a number.
-                key = Scalar(key.raw.strip(), key.span, key.raw)
-            if not isinstance(key, Scalar):
+            if not isinstance(key, Scalar) or not isinstance(key.value, str):
                 self._report("AR009", "a key that is not a plain word", key.span)
                 continue
             if key.value in seen:
@@ -257,14 +293,20 @@ class _Composer:
             yield key, value
 
 
-def _count(node: Node) -> int:
+def _measure(node: Node) -> tuple[int, int]:
+    """Nodes in a tree, and how deep it nests."""
+    count, height = 1, 0
     match node:
-        case Scalar():
-            return 1
         case Sequence(items):
-            return 1 + sum(_count(item) for item in items)
+            below = [_measure(item) for item in items]
         case Mapping(entries):
-            return 1 + sum(1 + _count(value) for _, value in entries)
+            count += len(entries)
+            below = [_measure(value) for _, value in entries]
+        case _:
+            below = []
+    for inner, depth in below:
+        count, height = count + inner, max(height, depth + 1)
+    return count, height
 
 
 def core_value(text: str) -> Value:
@@ -276,7 +318,7 @@ def core_value(text: str) -> Value:
     if _INT.fullmatch(text):
         return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
     if _FLOAT.fullmatch(text):
-        return float(text.replace(".inf", "inf").replace(".nan", "nan").lower())
+        return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     return text
 
 
@@ -306,8 +348,7 @@ def locate(scalar: Scalar, start: int, length: int) -> Span:
     line = span.line + before.count("\n")
     if "\n" in before:
         column = position - before.rindex("\n")
-        end = raw.find("\n", position)
-        source = raw[before.rindex("\n") + 1 : end if end >= 0 else len(raw)]
+        source = (raw + scalar.rest)[before.rindex("\n") + 1 :].partition("\n")[0]
     else:
         column, source = span.column + position, span.source
     return Span(span.file, line, column, length, source)

@@ -7,6 +7,7 @@ is asked raises BackendError, and OutOfMemoryError when memory is what is missin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from .device import DevicePtr
@@ -102,5 +103,26 @@ class SupportsPatternFill(Protocol):
         """Write `pattern`, of 1, 2 or 4 bytes, `count` times end to end.
 
         `ptr` is a multiple of the pattern's length. Ordered as `memset` is.
+        """
+        ...
+
+
+@runtime_checkable
+class SupportsRangeMemset(Protocol):
+    """A backend that sets several ranges at a lower cost than one by one.
+
+    Optional: an arena prepares the ranges of a zeroing call once, and then hands them
+    over whole. A backend that wraps another one and has only `memset_async` is asked
+    for each range by itself.
+    """
+
+    def prepare_ranges(self, ranges: Sequence[tuple[DevicePtr, int]]) -> object:
+        """Return ranges, pointer and bytes each, in whatever form is cheap to set."""
+        ...
+
+    def memset_ranges(self, prepared: object, value: int, stream: Stream) -> None:
+        """Enqueue on `stream` a `memset_async` for every prepared range, in order.
+
+        An error that it raises has the pointer that failed as its attribute `ptr`.
         """
         ...

@@ -45,6 +45,7 @@ class AllocationError(ArenaError, MemoryError):
     nbytes: bytes asked for.
     free, total: bytes of device memory, None when the backend could not say.
     largest: (name, bytes) of the largest buffers, largest first.
+    reserve: bytes that were to stay free beside them.
     """
 
     def __init__(
@@ -54,13 +55,15 @@ class AllocationError(ArenaError, MemoryError):
         free: int | None,
         total: int | None,
         largest: tuple[tuple[str, int], ...],
+        reserve: int = 0,
     ) -> None:
-        super().__init__(buffer, nbytes, free, total, largest)
+        super().__init__(buffer, nbytes, free, total, largest, reserve)
         self.buffer = buffer
         self.nbytes = nbytes
         self.free = free
         self.total = total
         self.largest = largest
+        self.reserve = reserve
 
     @classmethod
     def from_sizes(
@@ -70,16 +73,21 @@ class AllocationError(ArenaError, MemoryError):
         free: int | None,
         total: int | None,
         sizes: Mapping[str, int],
+        reserve: int = 0,
     ) -> Self:
         """Build the error, taking the largest buffers from all sizes in bytes."""
         present = [entry for entry in sizes.items() if entry[1] > 0]
         present.sort(key=lambda entry: entry[1], reverse=True)
-        return cls(buffer, nbytes, free, total, tuple(present[:_LARGEST_SHOWN]))
+        largest = tuple(present[:_LARGEST_SHOWN])
+        return cls(buffer, nbytes, free, total, largest, reserve)
 
     def __str__(self) -> str:
         subject = "all buffers together" if self.buffer is None else self.buffer
         memory = _memory_text(self.free, self.total)
-        lines = [f"{subject}: cannot allocate {format_bytes(self.nbytes)}; {memory}"]
+        asked = format_bytes(self.nbytes)
+        if self.reserve:
+            asked += f" and keep {format_bytes(self.reserve)} in reserve"
+        lines = [f"{subject}: cannot allocate {asked}; {memory}"]
         if self.largest:
             width = max(len(name) for name, _ in self.largest)
             lines.append("the largest buffers:")
@@ -110,6 +118,23 @@ class OutOfMemoryError(BackendError, MemoryError):
     def __str__(self) -> str:
         memory = _memory_text(self.free, self.total)
         return f"out of memory: {format_bytes(self.asked)} asked; {memory}"
+
+
+class ClearError(BackendError):
+    """Buffers that could not be cleared.
+
+    buffers: names of the buffers of the range that failed, or of all ranges when the
+        backend did not say which.
+    why: what the backend said; its own error is the cause.
+    """
+
+    def __init__(self, buffers: tuple[str, ...], why: str) -> None:
+        super().__init__(buffers, why)
+        self.buffers = buffers
+        self.why = why
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.buffers)}: cannot be cleared: {self.why}"
 
 
 class ReleasedError(ArenaError, RuntimeError):

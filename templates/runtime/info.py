@@ -22,6 +22,7 @@ class BufferInfo(NamedTuple):
     checksum: whether the checksum probe reads it.
     carved: whether callers carve it.
     fill: the pattern that fills it at construction, b"" when nothing does.
+    align: its pointer is a multiple of so many bytes.
     inputs: config fields and limits that the size depends on.
     """
 
@@ -35,6 +36,7 @@ class BufferInfo(NamedTuple):
     checksum: bool
     carved: bool
     fill: bytes
+    align: int
     inputs: tuple[str, ...]
 
 

@@ -1,48 +1,267 @@
-"""What every arena does with its allocations, one buffer at a time."""
+"""Where the buffers of an arena lie, and which runs of bytes zeroing clears.
+
+Two placements: every buffer in an allocation of its own, or all of them at aligned
+offsets of one. Both give pointers, free them and plan zeroing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from .backend import GpuBackend
+from .backend import GpuBackend, Stream, SupportsRangeMemset
 from .device import NULL, DevicePtr
-from .errors import AllocationError, BackendError
+from .errors import AllocationError, BackendError, ClearError, ConfigError
 
 # A pointer and the bytes from it on.
 Range: TypeAlias = tuple[DevicePtr, int]
+# A buffer's name, its pointer, and the bytes of it to clear.
+Member: TypeAlias = tuple[str, DevicePtr, int]
+Failures: TypeAlias = tuple[tuple[str, Exception], ...]
+Placement: TypeAlias = Literal["separate", "slab"]
+PLACEMENTS: Final[tuple[Placement, ...]] = ("separate", "slab")
 
 
-def allocate(
+class ZeroRange(NamedTuple):
+    """A run of bytes that one memset clears.
+
+    buffers: the buffers that it covers, in order of address.
+    offset: bytes from the start of the allocation.
+    nbytes: its length; between two buffers it covers their padding too.
+    """
+
+    buffers: tuple[str, ...]
+    offset: int
+    nbytes: int
+
+
+class ZeroPlan:
+    """The memsets of one zeroing call, ready to be enqueued."""
+
+    __slots__ = ("prepared", "ranges", "shown")
+
+    def __init__(
+        self,
+        ranges: tuple[Range, ...],
+        shown: tuple[ZeroRange, ...],
+        prepared: object,
+    ) -> None:
+        self.ranges = ranges
+        self.shown = shown
+        self.prepared = prepared
+
+
+EMPTY_PLAN = ZeroPlan((), (), ())
+
+
+class Memory(Protocol):
+    """The allocations of one arena."""
+
+    def take(self, name: str) -> DevicePtr:
+        """The pointer of a buffer, NULL for one of 0 bytes."""
+        ...
+
+    def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
+        """Free every pointer, whatever earlier frees raised; return the failures."""
+        ...
+
+    def plan(self, *members: Member) -> ZeroPlan:
+        """The fewest memsets that clear the members and no byte of another buffer."""
+        ...
+
+
+class SeparateMemory:
+    """One allocation a buffer."""
+
+    def __init__(self, gpu: GpuBackend, sizes: Mapping[str, int], reserve: int) -> None:
+        """Raise AllocationError when the buffers and `reserve` bytes do not fit."""
+        self._gpu = gpu
+        self._sizes = sizes
+        _preflight(gpu, sum(sizes.values()), sizes, reserve)
+
+    def take(self, name: str) -> DevicePtr:
+        """Allocate a buffer; nothing is asked of the backend for 0 bytes.
+
+        Raise AllocationError with the buffer, its bytes, the memory that was free and
+        the largest buffers; its cause is what the backend raised.
+        """
+        nbytes = self._sizes[name]
+        return _allocate(self._gpu, name, nbytes, self._sizes) if nbytes else NULL
+
+    def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
+        """Free every pointer that is not NULL; return the failures in order."""
+        return _free_all(self._gpu, owned)
+
+    def plan(self, *members: Member) -> ZeroPlan:
+        """One memset a member: allocations are never merged, even side by side."""
+        live = [each for each in members if each[1] and each[2]]
+        ranges = tuple((ptr, nbytes) for _, ptr, nbytes in live)
+        shown = tuple(ZeroRange((name,), 0, nbytes) for name, _, nbytes in live)
+        return ZeroPlan(ranges, shown, _prepare(self._gpu, ranges))
+
+
+class SlabMemory:
+    """One allocation for all buffers, at aligned offsets."""
+
+    def __init__(
+        self,
+        gpu: GpuBackend,
+        sizes: Mapping[str, int],
+        reserve: int,
+        order: Sequence[str],
+        aligns: Mapping[str, int],
+        label: str,
+    ) -> None:
+        """Lay the buffers out in `order`, each at a multiple of its alignment.
+
+        `label` names the slab in errors. Raise AllocationError when the slab and
+        `reserve` bytes do not fit.
+        """
+        self._gpu = gpu
+        self._sizes = sizes
+        self._offsets: dict[str, int] = {}
+        end = 0
+        for name in order:
+            if sizes[name]:
+                start = -(-end // aligns[name]) * aligns[name]
+                self._offsets[name] = start
+                end = start + sizes[name]
+        self._next = dict(pairwise(self._offsets))
+        self._label = f"{label} slab"
+        self._base = NULL
+        _preflight(gpu, end, sizes, reserve)
+        if end:
+            self._base = _allocate(gpu, self._label, end, sizes)
+            self._check_base(aligns)
+
+    def _check_base(self, aligns: Mapping[str, int]) -> None:
+        for name in self._offsets:
+            if self._base % aligns[name]:
+                failures = _free_all(self._gpu, [(self._label, self._base)])
+                error = BackendError(
+                    f"{self._label}: its address {self._base:#x} is no multiple of "
+                    f"{aligns[name]}, which {name} needs"
+                )
+                for label, failure in failures:
+                    error.add_note(f"{label} could not be freed: {failure}")
+                raise error
+
+    def take(self, name: str) -> DevicePtr:
+        """The pointer of a buffer inside the slab."""
+        offset = self._offsets.get(name)
+        return NULL if offset is None else self._base.offset(offset)
+
+    def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
+        """Free the slab; the buffers inside have nothing of their own."""
+        base, self._base = self._base, NULL
+        return _free_all(self._gpu, [(self._label, base)])
+
+    def plan(self, *members: Member) -> ZeroPlan:
+        """One memset a run of members that lie side by side and are cleared whole."""
+        wanted = {name: nbytes for name, ptr, nbytes in members if ptr and nbytes}
+        shown: list[ZeroRange] = []
+        for name, offset in self._offsets.items():
+            if name not in wanted:
+                continue
+            nbytes = wanted[name]
+            if shown:
+                names, start, _ = shown[-1]
+                last = names[-1]
+                whole = wanted[last] == self._sizes[last]
+                if whole and self._next.get(last) == name:
+                    length = offset + nbytes - start
+                    shown[-1] = ZeroRange((*names, name), start, length)
+                    continue
+            shown.append(ZeroRange((name,), offset, nbytes))
+        ranges = tuple(
+            (self._base.offset(offset), nbytes) for _, offset, nbytes in shown
+        )
+        return ZeroPlan(ranges, tuple(shown), _prepare(self._gpu, ranges))
+
+
+def new_memory(
+    placement: Placement,
+    gpu: GpuBackend,
+    sizes: Mapping[str, int],
+    reserve: int,
+    order: Sequence[str],
+    aligns: Mapping[str, int],
+    label: str,
+) -> Memory:
+    """The memory of an arena. Raise ConfigError for an unknown placement."""
+    if placement == "separate":
+        return SeparateMemory(gpu, sizes, reserve)
+    if placement == "slab":
+        return SlabMemory(gpu, sizes, reserve, order, aligns, label)
+    raise ConfigError(f"placement: {placement!r}; allowed: {', '.join(PLACEMENTS)}")
+
+
+def new_clear(gpu: GpuBackend) -> Callable[[ZeroPlan, Stream], None]:
+    """The way to enqueue a plan on a backend.
+
+    Raise ClearError, which names the buffers, for what the backend raises.
+    """
+    if isinstance(gpu, SupportsRangeMemset):
+        memset_ranges = gpu.memset_ranges
+
+        def clear_prepared(plan: ZeroPlan, stream: Stream) -> None:
+            try:
+                memset_ranges(plan.prepared, 0, stream)
+            except Exception as error:
+                failed = getattr(error, "ptr", None)
+                raise _clear_error(plan, failed, error) from error
+
+        return clear_prepared
+    memset_async = gpu.memset_async
+
+    def clear(plan: ZeroPlan, stream: Stream) -> None:
+        ptr = None
+        try:
+            for ptr, nbytes in plan.ranges:
+                memset_async(ptr, 0, nbytes, stream)
+        except Exception as error:
+            raise _clear_error(plan, ptr, error) from error
+
+    return clear
+
+
+def _clear_error(plan: ZeroPlan, ptr: int | None, error: Exception) -> ClearError:
+    for (start, _), entry in zip(plan.ranges, plan.shown, strict=True):
+        if start == ptr:
+            return ClearError(entry.buffers, str(error))
+    names = (name for entry in plan.shown for name in entry.buffers)
+    return ClearError(tuple(names), str(error))
+
+
+def _prepare(gpu: GpuBackend, ranges: tuple[Range, ...]) -> object:
+    return gpu.prepare_ranges(ranges) if isinstance(gpu, SupportsRangeMemset) else None
+
+
+def _allocate(
     gpu: GpuBackend, name: str, nbytes: int, sizes: Mapping[str, int]
 ) -> DevicePtr:
-    """Allocate one buffer; NULL for 0 bytes, which no backend is asked for.
-
-    Raise AllocationError with the buffer, its bytes, the memory that was free and the
-    largest of `sizes`; its cause is what the backend raised.
-    """
-    if nbytes == 0:
-        return NULL
     try:
         ptr = gpu.alloc(nbytes)
         if not ptr:
             raise BackendError(f"alloc: NULL for {nbytes} bytes")
     except Exception as error:
-        free, total = memory_of(gpu)
+        free, total = _memory_of(gpu)
         raise AllocationError.from_sizes(name, nbytes, free, total, sizes) from error
     return DevicePtr(ptr)
 
 
-def preflight(gpu: GpuBackend, sizes: Mapping[str, int]) -> None:
-    """Raise AllocationError when all buffers together exceed the free memory."""
-    asked = sum(sizes.values())
-    free, total = memory_of(gpu)
-    if free is not None and asked > free:
-        raise AllocationError.from_sizes(None, asked, free, total, sizes)
+def _preflight(
+    gpu: GpuBackend, asked: int, sizes: Mapping[str, int], reserve: int
+) -> None:
+    free, total = _memory_of(gpu)
+    if free is not None and asked + reserve > free:
+        raise AllocationError.from_sizes(
+            None, asked, free, total, sizes, reserve=reserve
+        )
 
 
-def memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
-    """Free and total bytes of the device, None where the backend cannot say."""
+def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
     try:
         return gpu.free_memory(), gpu.total_memory()
     except Exception:
@@ -50,13 +269,7 @@ def memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
         return None, None
 
 
-def free_all(
-    gpu: GpuBackend, owned: Iterable[tuple[str, DevicePtr]]
-) -> tuple[tuple[str, Exception], ...]:
-    """Free every pointer that is not NULL, whatever earlier frees raised.
-
-    Return the failures, in the order of the attempts.
-    """
+def _free_all(gpu: GpuBackend, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
     failures: list[tuple[str, Exception]] = []
     for name, ptr in owned:
         if not ptr:
@@ -66,8 +279,3 @@ def free_all(
         except Exception as error:
             failures.append((name, error))
     return tuple(failures)
-
-
-def live(*ranges: Range) -> tuple[Range, ...]:
-    """The ranges that have memory and at least one byte."""
-    return tuple(each for each in ranges if each[0] and each[1])

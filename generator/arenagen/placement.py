@@ -1,0 +1,53 @@
+"""The order of buffers in a slab: members of a zeroing group side by side.
+
+A group whose members lie together is cleared by one memset. Several groups may share
+members, so that the order has to serve all of them at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise, permutations
+
+from .model import Buffer
+
+Signature = frozenset[str]
+# Up to this many kinds of membership, every order is tried: 7! = 5,040.
+_MAX_EXHAUSTIVE = 7
+
+
+def slab_order(buffers: Sequence[Buffer]) -> list[str]:
+    """Names of the buffers in the order of their offsets.
+
+    Buffers of the same groups lie together, and those without a group last. Among
+    them the ones that a pass clears in part come first, so that those it clears in
+    full are neighbours.
+    """
+    members: dict[Signature, list[Buffer]] = {}
+    for buffer in buffers:
+        signature = frozenset(name for name, _ in buffer.groups)
+        members.setdefault(signature, []).append(buffer)
+    rest = members.pop(frozenset(), [])
+    order: list[str] = []
+    for signature in arrange(list(members)):
+        block = sorted(members[signature], key=lambda each: not each.token_major)
+        order += [each.name for each in block]
+    return order + [each.name for each in rest]
+
+
+def arrange(signatures: Sequence[Signature]) -> list[Signature]:
+    """The signatures in an order with few runs a group; the first of the best."""
+    if len(signatures) <= _MAX_EXHAUSTIVE:
+        return list(min(permutations(signatures), key=runs, default=()))
+    placed: list[Signature] = []
+    for signature in sorted(signatures, key=lambda each: (-len(each), sorted(each))):
+        places = range(len(placed) + 1)
+        best = min(places, key=lambda at: runs([*placed[:at], signature, *placed[at:]]))
+        placed.insert(best, signature)
+    return placed
+
+
+def runs(order: Iterable[Signature]) -> int:
+    """The memsets that clearing every group once takes."""
+    padded = [frozenset[str](), *order]
+    return sum(len(after - before) for before, after in pairwise(padded))
