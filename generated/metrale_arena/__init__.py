@@ -84,6 +84,7 @@ from .runtime.layout import Region
 from .runtime.memory import ZeroRange
 from .runtime.selfcheck import SelfcheckReport
 from .runtime.teardown import ModelResource, Teardown
+from .runtime.tensor import TensorView
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
 
@@ -154,6 +155,7 @@ __all__ = [
     "Target",
     "Teardown",
     "TeardownError",
+    "TensorView",
     "ZeroRange",
     "chunk_meta_bytes",
     "decode_meta_bytes",

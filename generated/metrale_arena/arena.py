@@ -30,6 +30,9 @@ from .runtime.memory import (
 )
 from .runtime.numeric import check_int
 from .runtime.slab import Slab
+from .runtime.tensor import TensorView
+from .runtime.view import shape_of_view, view_device
+from .shapes import Shapes, buffer_shapes
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
 
@@ -85,7 +88,7 @@ SLAB_ORDER: Final = (
     "ssm_rowwise_w_bf16",
 )
 _ALIGNS: Final = {name: info.align for name, info in BUFFERS.items()}
-# Token counts whose zeroing plans are kept.
+# Token counts whose shapes and zeroing plans are kept.
 _MAX_PLANS: Final = 1024
 
 
@@ -417,6 +420,7 @@ class BufferArena:
         "_gpu": "The backend that holds the memory.",
         "_memory": "The allocations.",
         "_released": "Whether release has begun.",
+        "_shapes": "The shapes of views, by tokens.",
         "_ssm_rowwise_w_bf16_slab": "The cursor of ssm_rowwise_w_bf16.",
         "_zero_all": "The plan of zero_all.",
         "_zero_all_rows": "The plans of zero_all_rows, by tokens.",
@@ -547,6 +551,7 @@ class BufferArena:
         self.max_batch_size = max_batch_size
         self._gpu: GpuBackend = HostBackend() if gpu is None else gpu
         self._clear = new_clear(self._gpu)
+        self._shapes: dict[int, dict[str, Shapes]] = {}
         self._forget()
         max_blocks = (
             max_seq_len // kv_block_size + 1 if kv_block_size > 0 else UNPAGED_BLOCKS
@@ -1073,6 +1078,51 @@ class BufferArena:
         """
         self._require_live("carve_ssm_rowwise_w_bf16")
         return self._ssm_rowwise_w_bf16_slab.carve(nbytes)
+
+    def tensor(
+        self, name: str, *, tokens: int | None = None, use: str | None = None
+    ) -> TensorView:
+        """A typed view of a buffer, without a copy.
+
+        name: the buffer.
+        tokens: of a token-major buffer, only what a pass of so many tokens can touch;
+            None for all of it.
+        use: the use whose shape the view has; None for the one that sets the size. A
+            buffer without a shape is viewed as a row of its elements.
+
+        Raise LayoutError for a buffer or a use that does not exist here, and for more
+        tokens than the arena holds. A view is of no use after release.
+        """
+        self._require_live("tensor")
+        if name not in BUFFERS:
+            raise ConfigError(f"tensor: no buffer is named {name!r}")
+        ptr, nbytes = getattr(self, name), getattr(self, f"{name}_bytes")
+        asked = self.max_batch_tokens if tokens is None else tokens
+        check_int("tokens", asked)
+        shapes = self._shapes.get(asked)
+        if shapes is None and 1 <= asked <= self.max_batch_tokens:
+            if len(self._shapes) >= _MAX_PLANS:
+                self._shapes.clear()
+            shapes = self._shapes[asked] = buffer_shapes(
+                self.config,
+                max_batch_tokens=asked,
+                max_seq_len=self.max_seq_len,
+                kv_block_size=self.kv_block_size,
+                max_batch_size=self.max_batch_size,
+                levers=self.levers,
+                target=self.target,
+            )
+        dtype, shape = shape_of_view(
+            name, BUFFERS[name], nbytes, shapes, tokens, self.max_batch_tokens, use
+        )
+        return TensorView(
+            name=name,
+            ptr=ptr,
+            dtype=dtype,
+            shape=shape,
+            device=view_device(self._gpu),
+            check=lambda: self._require_live(f"view of {name}"),
+        )
 
     def debug_buffer_checksum(
         self, stream: Stream, tag: str, *, force: bool = False

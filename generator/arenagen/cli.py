@@ -261,6 +261,21 @@ def sizes(
     return 0
 
 
+@cli.command()
+@exits
+def doctor() -> int:
+    """Tell what this machine has for the CUDA backend, and how to get the rest.
+
+    Exits with 1 when no device can be used.
+    """
+    from .doctor import diagnose
+
+    lines, ready = diagnose()
+    for line in lines:
+        click.echo(line)
+    return 0 if ready else 1
+
+
 def _console() -> Console:
     from rich.console import Console
 

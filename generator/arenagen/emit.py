@@ -54,7 +54,11 @@ class Emitter:
         return spell(self.tree(expr, what, facts))
 
     def tree(self, expr: Expr, what: str, facts: frozenset[str] = frozenset()) -> Expr:
-        """The rewritten tree; `facts` are names known to be positive here."""
+        """The rewritten tree.
+
+        `facts` are the names known to be positive here, and `name != 0` for those
+        known not to be zero.
+        """
 
         def sub(node: Expr) -> Expr:
             return self.tree(node, what, facts)
@@ -62,15 +66,18 @@ class Emitter:
         match expr:
             case Name(name):
                 return self._name(name)
+            case Unary("not", operand):
+                return _negation(sub(operand))
             case Unary(op, operand):
                 return Unary(op, sub(operand))
             case Binary(op, left, right):
-                if op in ("//", "%") and not self.positive(right, facts):
+                if op in ("//", "%") and not self.nonzero(right, facts):
                     helper = "floordiv" if op == "//" else "modulo"
-                    return self._helper(helper, sub(left), sub(right), Str(what))
+                    about = Str(f"{what}: {spell(expr)}")
+                    return self._helper(helper, sub(left), sub(right), about)
                 return Binary(op, sub(left), sub(right))
             case Compare(op, left, right):
-                return Compare(op, sub(left), sub(right))
+                return _comparison(op, sub(left), sub(right))
             case Logic(op, items):
                 known = facts
                 parts = []
@@ -79,23 +86,23 @@ class Emitter:
                     known |= positive_when(item, op == "and")
                 return Logic(op, tuple(parts))
             case IfElse(condition, then, other):
-                return IfElse(
+                return _choice(
                     sub(condition),
                     self.tree(then, what, facts | positive_when(condition, True)),
                     self.tree(other, what, facts | positive_when(condition, False)),
                 )
-            case Call(name, arguments):
-                return self._rewrite(name, arguments, what, facts)
+            case Call():
+                return self._rewrite(expr, what, facts)
         return expr
 
-    def _rewrite(
-        self, name: str, arguments: tuple[Expr, ...], what: str, facts: frozenset[str]
-    ) -> Expr:
+    def _rewrite(self, call: Call, what: str, facts: frozenset[str]) -> Expr:
+        name, arguments = call.name, call.arguments
+        about = Str(f"{what}: {spell(call)}")
         parts = tuple(self.tree(each, what, facts) for each in arguments)
         match name:
             case "align" | "cdiv":
                 if not self.positive(arguments[1], facts):
-                    return self._helper(name, *parts)
+                    return self._helper(name, *parts, about)
                 steps = _steps_up(*parts)
                 return Binary("*", steps, parts[1]) if name == "align" else steps
             case "clamp":
@@ -111,7 +118,7 @@ class Emitter:
                 ]
                 return _sum(words)
             case "next_in":
-                return self._helper("next_in", *parts, Str(spell(arguments[0])))
+                return self._helper("next_in", *parts, about)
         return self._call(name, parts)
 
     def _helper(self, name: str, *arguments: Expr) -> Expr:
@@ -128,6 +135,8 @@ class Emitter:
             case Int(value):
                 return value > 0
             case Name(name):
+                if _nonzero(name) in facts and self._nonnegative(name):
+                    return True
                 return name in facts or self._constants.get(name, 0) > 0
             case Binary("+", left, right):
                 first, second = sure(left), sure(right)
@@ -148,6 +157,12 @@ class Emitter:
                 ) and self.positive(other, facts | positive_when(condition, False))
         return False
 
+    def nonzero(self, expr: Expr, facts: frozenset[str]) -> bool:
+        """Whether a formula is shown not to be 0, so that it can divide."""
+        if isinstance(expr, Name) and _nonzero(expr.name) in facts:
+            return True
+        return self.positive(expr, facts)
+
     def at_least_0(self, expr: Expr) -> bool:
         """Whether a formula is shown to be at least 0."""
         match expr:
@@ -167,11 +182,15 @@ class Emitter:
 
 
 def positive_when(condition: Expr, truth: bool) -> frozenset[str]:
-    """Names that are at least 1 when the condition is `truth`; inputs are never < 0."""
+    """What the condition being `truth` says: `name` is positive, `name != 0`."""
     match condition:
+        case Compare(op, Int() as number, Name() as name) if op in _MIRRORED:
+            return positive_when(Compare(_MIRRORED[op], name, number), truth)
         case Compare(op, Name(name), Int(0)):
-            holds = op in (">", "!=") if truth else op in ("==", "<=")
-            return frozenset({name}) if holds else frozenset()
+            if op == (">" if truth else "<="):
+                return frozenset({name})
+            holds = op == ("!=" if truth else "==")
+            return frozenset({_nonzero(name)}) if holds else frozenset()
         case Compare(op, Name(name), Int(value)) if value > 0 and truth:
             return frozenset({name}) if op in (">", ">=", "==") else frozenset()
         case Unary("not", operand):
@@ -179,6 +198,65 @@ def positive_when(condition: Expr, truth: bool) -> frozenset[str]:
         case Logic(op, items) if (op == "and") == truth:
             return frozenset().union(*(positive_when(item, truth) for item in items))
     return frozenset()
+
+
+def _nonzero(name: str) -> str:
+    return f"{name} != 0"
+
+
+_INVERSE = {
+    "==": "!=",
+    "!=": "==",
+    "<": ">=",
+    "<=": ">",
+    ">": "<=",
+    ">=": "<",
+    "in": "not in",
+    "not in": "in",
+}
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _negation(expr: Expr) -> Expr:
+    """`not` as a person writes it: `a != b`, not `not a == b`."""
+    match expr:
+        case Unary("not", operand):
+            return operand
+        case Compare(op, left, right):
+            return Compare(_INVERSE[op], left, right)
+        case Bool(value):
+            return Bool(not value)
+    return Unary("not", expr)
+
+
+def _comparison(op: str, left: Expr, right: Expr) -> Expr:
+    """A comparison with what varies on its left, which ruff asks for."""
+    if op in _MIRRORED and _constancy(left) > _constancy(right):
+        return Compare(_MIRRORED[op], right, left)
+    return Compare(op, left, right)
+
+
+def _constancy(expr: Expr) -> int:
+    """2 for a literal, 1 for a name in capitals, 0 for what varies; as ruff sees it."""
+    match expr:
+        case Int() | Str() | Bool():
+            return 2
+        case Name(name):
+            return int(name.rpartition(".")[2].isupper())
+        case Unary("-", operand):
+            return _constancy(operand)
+        case Binary(_, left, right):
+            return min(_constancy(left), _constancy(right))
+    return 0
+
+
+def _choice(condition: Expr, then: Expr, other: Expr) -> Expr:
+    """A conditional, or the truth value that it only repeats."""
+    if (then, other) == (Bool(True), Bool(False)):
+        return condition
+    if (then, other) == (Bool(False), Bool(True)):
+        return _negation(condition)
+    return IfElse(condition, then, other)
 
 
 def _steps_up(value: Expr, step: Expr) -> Expr:

@@ -7,11 +7,14 @@ with a caret, and a hint. Every stage returns or raises problems; none prints th
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 Severity = Literal["error", "warning"]
+# What a terminal would obey instead of showing.
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -38,7 +41,8 @@ class Span:
         pad = "".join(
             "\t" if char == "\t" else " " for char in self.source[: self.column - 1]
         )
-        return [f" {number} | {self.source}", f" {margin} | {pad}{caret}"]
+        shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", self.source)
+        return [f" {number} | {shown}", f" {margin} | {pad}{caret}"]
 
 
 @dataclass(frozen=True, slots=True)

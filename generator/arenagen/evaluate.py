@@ -113,12 +113,12 @@ def _call(expr: Expr, name: str, values: list[Value], scope: Scope) -> Value:
             return min(max(value, low), high)
         case ("align" | "cdiv"), _:
             value, step = _ints(values)
-            if step <= 0:
+            if step == 0 or (step < 0 and name == "align"):
                 raise EvaluationError(f"`{spell(expr)}` takes steps of {step}")
             steps = -(-value // step)
             return steps * step if name == "align" else steps
         case "count", [tuple() as items, *words]:
-            return sum(item in words for item in items)
+            return sum(list(items).count(word) for word in words)
         case "len", [tuple() as items]:
             return len(items)
         case "next_in", [tuple() as items, int() as least]:

@@ -8,6 +8,8 @@ in `evaluate`.
 from __future__ import annotations
 
 import ast
+import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
@@ -169,9 +171,29 @@ _REFUSED_OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.BitXor: ("`^`", "use `!=`"),
     ast.MatMult: ("`@`", "use `*`"),
     ast.Invert: ("`~`", "use `not`"),
+    ast.UAdd: ("a `+` sign", "leave it out"),
     ast.Is: ("`is`", "use `==`"),
     ast.IsNot: ("`is not`", "use `!=`"),
 }
+_TEXT = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
+_LOOKALIKES = {
+    "\N{MULTIPLICATION SIGN}": "use `*`",
+    "\N{DIVISION SIGN}": "use `//`",
+    "\N{MINUS SIGN}": "use `-`",
+    "\N{EN DASH}": "use `-`",
+    "\N{LESS-THAN OR EQUAL TO}": "use `<=`",
+    "\N{GREATER-THAN OR EQUAL TO}": "use `>=`",
+    "\N{NOT EQUAL TO}": "use `!=`",
+}
+# What other languages spell differently, looked for where Python finds no formula.
+_SLIPS = (
+    (re.compile(r"&&"), "use `and`"),
+    (re.compile(r"\|\|"), "use `or`"),
+    (re.compile(r"\?"), "write `a if condition else b`"),
+    (re.compile(r"!(?!=)"), "use `not`"),
+    (re.compile(r"(?<![=!<>:])=(?!=)"), "compare with `==`"),
+    (re.compile(r"\b\d+[A-Za-z_]"), "write the product with `*`"),
+)
 
 
 def parse(text: str) -> Expr:
@@ -187,17 +209,35 @@ def parse(text: str) -> Expr:
     for index, char in enumerate(text):
         if not (char.isascii() and (char.isprintable() or char == "\n")):
             raise FormulaError(
-                f"the character {char!a} in a formula", (index, index + 1)
+                f"the character {char!r} in a formula",
+                (index, index + 1),
+                _LOOKALIKES.get(char, ""),
             )
     # A folded YAML text may keep line ends, which mean nothing inside a formula.
     line = text.replace("\n", " ")
     stripped = line.lstrip()
+    bare = _TEXT.sub(lambda found: " " * len(found[0]), line)
+    if "#" in bare:
+        raise FormulaError(
+            "a comment in a formula",
+            (bare.index("#"), len(line.rstrip())),
+            "put it on a line of its own, outside the text",
+        )
     try:
-        tree = ast.parse(stripped, mode="eval")
+        with warnings.catch_warnings():
+            # `1if` and `'\d'` are on their way out of Python.
+            warnings.simplefilter("error")
+            tree = ast.parse(stripped, mode="eval")
     except SyntaxError as error:
-        start = max(0, (error.offset or 1) - 1) + len(line) - len(stripped)
-        start = min(start, len(line) - 1)
-        raise FormulaError(f"not a formula: {error.msg}", (start, start + 1)) from None
+        shift, last = len(line) - len(stripped), len(line.rstrip()) - 1
+        # Python's offset is 0 where the text ends too early.
+        start = min((error.offset or len(line)) - 1 + shift, last)
+        early = error.msg == "invalid syntax" and not error.offset
+        what = "it ends too early" if early else error.msg.partition(". ")[0]
+        slips = (hint for pattern, hint in _SLIPS if pattern.search(bare))
+        raise FormulaError(
+            f"not a formula: {what}", (start, start + 1), next(slips, "")
+        ) from None
     except (RecursionError, MemoryError, ValueError):
         raise FormulaError(
             "a formula nested too deep", (0, 1), "name its parts in `let`"
@@ -223,9 +263,8 @@ def _convert(node: ast.expr, shift: int, depth: int) -> Expr:
         case ast.Constant(value=str() as word):
             return Str(word, at)
         case ast.Constant(value=value):
-            raise FormulaError(
-                f"`{value!r}` in a formula", at, "formulas hold integers, no floats"
-            )
+            hint = "sizes are exact integers" if isinstance(value, float) else ""
+            raise FormulaError(f"`{value!r}` in a formula", at, hint)
         case ast.Name(id=name):
             return Name(name, at)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -242,11 +281,19 @@ def _convert(node: ast.expr, shift: int, depth: int) -> Expr:
         case ast.IfExp(test=test, body=body, orelse=orelse):
             return IfElse(sub(test), sub(body), sub(orelse), at)
         case ast.Call(func=ast.Name(id=name), args=args, keywords=keywords):
-            if keywords:
+            for keyword in keywords:
+                start, end = keyword.col_offset, keyword.end_col_offset or 0
                 raise FormulaError(
-                    "a keyword argument", at, "give the arguments in order"
+                    "a keyword argument in a formula",
+                    (start + shift, end + shift),
+                    "give the arguments in order",
                 )
             return Call(name, tuple(sub(argument) for argument in args), at)
+        case ast.Call(func=function):
+            sub(function)
+            raise FormulaError(
+                "a call of a formula", at, "functions are called by their name"
+            )
         case ast.BinOp(op=bad) | ast.UnaryOp(op=bad):
             what, hint = _REFUSED_OPERATORS.get(
                 type(bad), (f"the operator `{type(bad).__name__}`", "")
@@ -262,12 +309,23 @@ def _comparison(
     at: At,
     sub: Callable[[ast.expr], Expr],
 ) -> Expr:
-    parts: list[Expr] = []
-    for left, op, right in zip(operands, ops, operands[1:], strict=False):
+    for op in ops:
         if type(op) not in _COMPARE:
             what, hint = _REFUSED_OPERATORS[type(op)]
             raise FormulaError(f"{what} in a formula", at, hint)
-        parts.append(Compare(_COMPARE[type(op)], sub(left), sub(right), at))
+    terms = [sub(operand) for operand in operands]
+    for term in terms[1:-1]:
+        # It stands in two comparisons, so that nesting would double it again and again.
+        if not isinstance(term, Name | Int):
+            raise FormulaError(
+                "a chain of comparisons around more than a name",
+                term.at,
+                "write two comparisons, joined by `and`",
+            )
+    parts = [
+        Compare(_COMPARE[type(op)], left, right, at)
+        for left, op, right in zip(terms, ops, terms[1:], strict=False)
+    ]
     return parts[0] if len(parts) == 1 else Logic("and", tuple(parts), at)
 
 
@@ -321,6 +379,7 @@ BUILTINS: dict[str, Signature] = {
     "len": Signature(("list",), "int"),
     "next_in": Signature(("ints", "int"), "int"),
 }
+NAME_HINTS = {"true": "write `True`", "false": "write `False`"}
 FUNCTION_HINTS = {
     "round_up": "use `align(x, n)`",
     "up": "use `align(x, n)`",
@@ -393,6 +452,13 @@ def infer(
                 return call(node)
 
     def comparison(op: str, left: Expr, right: Expr) -> Type:
+        for side in (left, right):
+            if isinstance(side, Bool):
+                raise FormulaError(
+                    f"`{op}` with `{side.value}`",
+                    side.at,
+                    "a truth value needs no comparison: write it, or `not` before it",
+                )
         first, second = visit(left), visit(right)
         if op in ("in", "not in"):
             element = {"list": "str", "ints": "int"}.get(second)
@@ -480,7 +546,11 @@ def precedence(expr: Expr) -> int:
 
 
 def spell(expr: Expr) -> str:
-    """The formula as text, with no bracket that it does not need."""
+    """The formula as text, with no bracket that it does not need.
+
+    An `and` inside an `or` has brackets all the same: few readers know which binds
+    tighter, and ruff asks for them.
+    """
 
     def child(node: Expr, least: int) -> str:
         text = spell(node)
@@ -503,8 +573,7 @@ def spell(expr: Expr) -> str:
         case Compare(op, left, right):
             return f"{child(left, _SUM)} {op} {child(right, _SUM)}"
         case Logic(op, items):
-            bind = _OR if op == "or" else _AND
-            return f" {op} ".join(child(item, bind + 1) for item in items)
+            return f" {op} ".join(child(item, _NOT) for item in items)
         case IfElse(condition, then, other):
             return (
                 f"{child(then, _OR)} if {child(condition, _OR)}"
@@ -516,5 +585,6 @@ def spell(expr: Expr) -> str:
 
 def quote(text: str) -> str:
     """A Python literal of `text` in double quotes, ASCII only."""
-    body = ascii(text + '"')[1:-2]
-    return '"' + body.replace('"', '\\"') + '"'
+    # A piece without a single quote has nothing but `"` left to escape.
+    pieces = (ascii(piece + '"')[1:-2] for piece in text.split("'"))
+    return '"' + "'".join(pieces).replace('"', '\\"') + '"'

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from .errors import Problem, Span, did_you_mean
 from .formula import (
     FUNCTION_HINTS,
+    NAME_HINTS,
     TYPE_WORDS,
     Expr,
     FormulaError,
@@ -256,7 +257,7 @@ class _Types:
                 )
         except UnknownName as error:
             known = [*local, *self.symbols.kinds]
-            error.hint = did_you_mean(error.name, known)
+            error.hint = NAME_HINTS.get(error.name) or did_you_mean(error.name, known)
             if error.name in self.symbols.buffers:
                 error.hint = "a formula reads inputs, not the sizes of other buffers"
             self.problems.append(formula_problem("AR041", error, formula.scalar))

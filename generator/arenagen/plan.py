@@ -46,6 +46,7 @@ PUBLIC = (
     "Target",
     "Teardown",
     "TeardownError",
+    "TensorView",
     "ZeroRange",
     "selfcheck",
 )
@@ -361,6 +362,17 @@ class BufferView:
 
 
 @dataclass(frozen=True, slots=True)
+class ShapeView:
+    """The shape of a buffer, or of one of its uses."""
+
+    buffer: str
+    use: str
+    dtype: str
+    dims: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
 class TrimView:
     """A trim: its condition and the buffers that it empties."""
 
@@ -434,6 +446,8 @@ class ArenaView:
     buffers: tuple[BufferView, ...]
     pointer_locals: tuple[StatementView, ...]
     size_locals: tuple[StatementView, ...]
+    shapes: tuple[ShapeView, ...]
+    shape_locals: tuple[StatementView, ...]
     trims: tuple[TrimView, ...]
     groups: tuple[GroupView, ...]
     slab_order: tuple[str, ...]

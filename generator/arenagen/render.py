@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from . import resources
 from .formula import quote
 from .header import header
-from .lower import python_literal
 from .lower_families import FamiliesView
+from .lower_scope import python_literal
 from .plan import ArenaView
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ MODULES = (
     "functions",
     "layouts",
     "levers",
+    "shapes",
     "sizes",
     "target",
 )

@@ -53,6 +53,11 @@ class HostBackend:
         self._peak_bytes = 0
 
     @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """The device as DLPack numbers it."""
+        return 1, 0
+
+    @property
     def live_bytes(self) -> int:
         """Bytes allocated now."""
         return self._live_bytes

@@ -128,3 +128,13 @@ class SupportsRangeMemset(Protocol):
         An error that it raises has the pointer that failed as its attribute `ptr`.
         """
         ...
+
+
+@runtime_checkable
+class SupportsViews(Protocol):
+    """A backend that says where its memory lies; optional, for tensor views."""
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """The device as DLPack numbers it: (1, 0) is the host, (2, n) CUDA device n."""
+        ...

@@ -88,6 +88,11 @@ class CudaBackend:
         """Number of the device."""
         return self._ordinal
 
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        """The device as DLPack numbers it."""
+        return 2, self._ordinal
+
     def close(self) -> None:
         """Give the primary context back; the backend cannot be used afterwards."""
         if self._context is not None:

@@ -1,0 +1,226 @@
+"""Buffers, their sizes, shapes, groups and trims, as views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from . import naming
+from .describe import buffer_details, extent_text
+from .emit import positive_when
+from .fills import fill_pattern
+from .formula import Expr, Logic, spell
+from .lower_layouts import LayoutLowering
+from .lower_scope import FACTS, Scope, bytes_literal
+from .model import (
+    Buffer,
+    Formula,
+    Group,
+    Regions,
+    Schema,
+    Shape,
+    SingleExtent,
+    Trim,
+    Use,
+    Uses,
+)
+from .plan import BufferView, GroupView, ShapeView, StatementView, TrimView
+from .symbols import extent_formulas, layout_calls, layout_formulas
+
+
+class BufferLowering(LayoutLowering):
+    """Lowers sections `buffers` and `trims`."""
+
+    def buffer(self, buffer: Buffer) -> BufferView:
+        scope = self.sizes_scope("sizes")
+        facts: FACTS = frozenset()
+        if buffer.when is not None:
+            facts = positive_when(buffer.when.expr, True)
+        body, parts = self.buffer_size(scope, buffer, facts)
+        if buffer.min_bytes is not None:
+            parts.append((scope.text(buffer.min_bytes.expr, buffer.name), ""))
+        value = parts[0][0]
+        if len(parts) > 1 and not any(comment for _, comment in parts):
+            value = f"max({', '.join(text for text, _ in parts)})"
+        elif len(parts) > 1:
+            inside = "".join(
+                (f"\n# {comment}\n" if comment else "\n") + f"{text},"
+                for text, comment in parts
+            )
+            value = f"max({inside}\n)"
+        if buffer.when is not None:
+            gate = scope.text(buffer.when.expr, buffer.name)
+            other = "0"
+            if buffer.otherwise is not None:
+                other = scope.text(buffer.otherwise.expr, buffer.name)
+            value = f"({value} if {gate} else {other})"
+        fill = "" if buffer.init is None else bytes_literal(fill_pattern(buffer))
+        methods = {group.name: group.method for group in self.schema.groups}
+        groups = [methods[name] for name, _ in buffer.groups]
+        return BufferView(
+            name=buffer.name,
+            bytes_name=naming.bytes_accessor(buffer.name),
+            doc=buffer.doc,
+            details=tuple(buffer_details(buffer, groups)),
+            dtype=buffer.dtype.name if buffer.dtype else "",
+            extent=extent_text(buffer.extent),
+            gate=spell(buffer.when.expr) if buffer.when else "",
+            otherwise=spell(buffer.otherwise.expr) if buffer.otherwise else "",
+            groups=tuple(groups),
+            inputs=self.inputs(buffer),
+            token_major=buffer.token_major,
+            checksum=buffer.checksum,
+            carve_method=naming.carve_method(buffer.name) if buffer.carve else "",
+            fill=fill,
+            fill_literal=fill or 'b""',
+            align=buffer.align,
+            size_body=tuple(body),
+            size_value=value,
+            pointer=self.pointer(buffer),
+        )
+
+    def buffer_size(
+        self, scope: Scope, buffer: Buffer, facts: FACTS
+    ) -> tuple[list[StatementView], list[tuple[str, str]]]:
+        """Statements, and the candidates for the largest size with a comment each."""
+        body: list[StatementView] = []
+        if not isinstance(buffer.extent, Uses):
+            text = self.single_size(
+                scope, buffer.extent, buffer.name, buffer.name, facts, body
+            )
+            return body, [(text, "")]
+        parts = []
+        for use in buffer.extent.items:
+            known = facts
+            if use.when is not None:
+                known |= positive_when(use.when.expr, True)
+            text = self.single_size(
+                scope,
+                use.extent,
+                f"{buffer.name}_{use.name}",
+                f"{buffer.name}.{use.name}",
+                known,
+                body,
+            )
+            if use.when is not None:
+                gate = scope.text(use.when.expr, buffer.name, facts)
+                text = f"{text} if {gate} else 0"
+            parts.append((text, use.name))
+        return body, parts
+
+    def single_size(
+        self,
+        scope: Scope,
+        extent: SingleExtent,
+        variable: str,
+        what: str,
+        facts: FACTS,
+        body: list[StatementView],
+    ) -> str:
+        if isinstance(extent, Regions):
+            statements, text = self.regions_size(scope, extent, variable, what, facts)
+            body += statements
+            return text
+        return spell(self.size(scope, extent, what, facts))
+
+    def inputs(self, buffer: Buffer) -> tuple[str, ...]:
+        formulas = [each.expr for each in extent_formulas(buffer.extent)]
+        formulas += [each.expr for each in (buffer.when, buffer.min_bytes) if each]
+        for call in layout_calls(buffer.extent):
+            layout = self.symbols.layouts[call.layout]
+            formulas += layout_formulas(layout, self.symbols)
+        wanted = {
+            name
+            for kind, name in self.symbols.leaves(formulas)
+            if kind in ("field", "limit")
+        }
+        declared = (*self.symbols.fields, *self.symbols.limits)
+        return tuple(name for name in declared if name in wanted)
+
+    def size_locals(self) -> tuple[StatementView, ...]:
+        """Everything that the size formulas share, each computed once, in order."""
+        exprs = [each.expr for each in self.buffer_formulas()]
+        return self.shared_locals(self.sizes_scope("sizes"), exprs)
+
+    def buffer_formulas(self) -> Iterable[Formula]:
+        for buffer in self.schema.buffers:
+            yield from extent_formulas(buffer.extent)
+            optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
+            yield from (each for each in optional if each)
+        yield from (trim.when for trim in self.schema.trims)
+
+    def shape_locals(self) -> tuple[StatementView, ...]:
+        """Everything that the shapes share."""
+        exprs: list[Expr] = []
+        for buffer, use, dims in self.shaped():
+            gates = (buffer.when, use.when if use else None)
+            exprs += [formula.expr for formula in (*dims, *gates) if formula]
+        return self.shared_locals(self.sizes_scope("shapes"), exprs)
+
+    def shaped(self) -> Iterator[tuple[Buffer, Use | None, tuple[Formula, ...]]]:
+        """Every buffer, or each of its uses with a shape; no dimensions for bytes."""
+        for buffer in self.schema.buffers:
+            uses = buffer.extent.items if isinstance(buffer.extent, Uses) else ()
+            shapes = [use for use in uses if isinstance(use.extent, Shape)]
+            if isinstance(buffer.extent, Shape):
+                yield buffer, None, buffer.extent.dims
+            elif not shapes:
+                yield buffer, None, ()
+            for use in shapes:
+                assert isinstance(use.extent, Shape)
+                yield buffer, use, use.extent.dims
+
+    def shapes(self) -> tuple[ShapeView, ...]:
+        """The shape of every buffer, or of each of its uses."""
+        scope = self.sizes_scope("shapes")
+        return tuple(self.shape(scope, *each) for each in self.shaped())
+
+    def shape(
+        self, scope: Scope, buffer: Buffer, use: Use | None, dims: tuple[Formula, ...]
+    ) -> ShapeView:
+        """One shape, under the gates of the buffer and of the use."""
+        facts: FACTS = frozenset()
+        gates: list[Expr] = []
+        for gate in (buffer.when, use.when if use else None):
+            if gate is not None:
+                gates.append(scope.tree(gate.expr, buffer.name, facts))
+                facts |= positive_when(gate.expr, True)
+        extent = use.extent if use else buffer.extent
+        dtype = extent.dtype if isinstance(extent, Shape) else buffer.dtype
+        texts = [scope.text(dim.expr, buffer.name, facts) for dim in dims]
+        if not texts:
+            self.modules["shapes"].add("runtime.view", "FLAT")
+        return ShapeView(
+            buffer=buffer.name,
+            use=use.name if use else "",
+            dtype=dtype.name if dtype else "u8",
+            dims=f"({', '.join(texts)}{',' * (len(texts) == 1)})" if texts else "FLAT",
+            condition=(
+                spell(gates[0] if len(gates) == 1 else Logic("and", tuple(gates)))
+                if gates
+                else ""
+            ),
+        )
+
+    def trim(self, trim: Trim) -> TrimView:
+        scope = self.sizes_scope("sizes")
+        condition = scope.text(trim.when.expr, trim.name)
+        buffers = tuple(name for name, _ in trim.buffers)
+        return TrimView(trim.name, trim.doc, condition, buffers)
+
+
+def lower_group(
+    group: Group, schema: Schema, views: dict[str, BufferView]
+) -> GroupView:
+    """A zeroing group with the views of its members."""
+    members = [
+        each
+        for each in schema.buffers
+        if group.name in {name for name, _ in each.groups}
+    ]
+    return GroupView(
+        name=group.name,
+        doc=group.doc,
+        method=group.method,
+        rows_method=group.rows_method or "",
+        buffers=tuple(views[each.name] for each in members),
+    )

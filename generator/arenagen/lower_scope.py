@@ -1,0 +1,235 @@
+"""What the parts of the lowering share: scopes, names, and literals of Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from . import naming
+from .emit import Emitter
+from .formula import Call, Expr, Name, Type, infer, names, quote, spell
+from .imports import Imports
+from .model import Layout, Schema
+from .plan import StatementView
+from .symbols import Symbols, layout_formulas, let_order, pure_config
+
+PYTHON_TYPES: dict[Type, str] = {
+    "int": "int",
+    "bool": "bool",
+    "str": "str",
+    "list": "tuple[str, ...]",
+    "ints": "tuple[int, ...]",
+}
+CHECKS: dict[Type, str] = {
+    "int": "check_int",
+    "bool": "check_bool",
+    "str": "check_str",
+    "list": "check_strs",
+}
+EMPTY: dict[Type, str] = {"int": "0", "bool": "False", "str": '""', "list": "()"}
+FACTS = frozenset[str]
+
+
+class Scope:
+    """Spells formulas for one emitted module or function, and notes its imports.
+
+    `spelling` gives the text of the fields, lets, levers, limits and target constants
+    that are not plain locals here.
+    """
+
+    def __init__(
+        self,
+        symbols: Symbols,
+        module: str,
+        imports: Imports,
+        spelling: Callable[[str], str | None],
+    ) -> None:
+        self.symbols = symbols
+        self.module = module
+        self.imports = imports
+        self._spelling = spelling
+        constants = {
+            each.name: each.value
+            for each in symbols.schema.constants
+            if isinstance(each.value, int)
+        }
+        self.emitter = Emitter(self._name, self._call, constants, self._nonnegative)
+
+    def tree(self, formula: Expr, what: str, facts: FACTS = frozenset()) -> Expr:
+        tree = self.emitter.tree(formula, what, facts)
+        self.imports.add("runtime.numeric", *self.emitter.helpers)
+        return tree
+
+    def text(self, formula: Expr, what: str, facts: FACTS = frozenset()) -> str:
+        return spell(self.tree(formula, what, facts))
+
+    def _name(self, name: str) -> Expr:
+        if name in self.symbols.constants:
+            self.imports.add("constants", name)
+            return Name(name)
+        return Name(self._spelling(name) or name)
+
+    def _call(self, name: str, arguments: tuple[Expr, ...]) -> Expr:
+        symbols = self.symbols
+        if name in symbols.layouts:
+            return self.layout_bytes(symbols.layouts[name], arguments)
+        function = symbols.functions[name]
+        if self.module != "functions":
+            self.imports.add("functions", name)
+        kinds = {kind for kind, _ in symbols.leaves([function.value.expr])}
+        before = (Name("config"),) if "field" in kinds else ()
+        keywords = {"lever": Name("levers=levers"), "target": Name("target=target")}
+        after = (text for kind, text in keywords.items() if kind in kinds)
+        return Call(name, (*before, *arguments, *after))
+
+    def layout_bytes(self, layout: Layout, arguments: tuple[Expr, ...]) -> Expr:
+        function = naming.layout_function(layout.name)
+        if self.module != "layouts":
+            self.imports.add("layouts", function)
+        before = (Name("config"),) if layout_reads_config(self.symbols, layout) else ()
+        return Call(function, (*before, *arguments))
+
+    def _nonnegative(self, name: str) -> bool:
+        kinds = self.symbols.kinds
+        if kinds.get(name) == "let":
+            return self.emitter.at_least_0(self.symbols.lets[name].value.expr)
+        return kinds.get(name) in ("field", "limit", "target")
+
+
+def layout_reads_config(symbols: Symbols, layout: Layout) -> bool:
+    """Whether the regions of a layout depend on a config field."""
+    leaves = symbols.leaves(layout_formulas(layout, symbols))
+    return any(kind == "field" for kind, _ in leaves)
+
+
+# Emitted modules whose imports depend on the schema.
+MODULES = (
+    "arena",
+    "buffers",
+    "config",
+    "functions",
+    "layouts",
+    "levers",
+    "shapes",
+    "sizes",
+)
+
+
+class Lowering:
+    """One schema on its way to a plan; the parts of the lowering extend it."""
+
+    def __init__(self, schema: Schema, modules: dict[str, Imports]) -> None:
+        self.schema = schema
+        self.modules = modules
+        self.symbols = Symbols(schema)
+        for let in let_order(schema.lets, (each.name for each in schema.lets)):
+            self.symbols.types[let.name] = infer(
+                let.value.expr, self.symbols.types, self.symbols.signatures
+            )
+
+    def scope(self, module: str, **prefixes: str) -> Scope:
+        """A scope for an emitted module; see `dotted` for the prefixes."""
+        spelling = dotted(self.symbols, **prefixes)
+        return Scope(self.symbols, module, self.modules[module], spelling)
+
+    def sizes_scope(self, module: str) -> Scope:
+        """The scope of a function with fields and lets as locals."""
+        return self.scope(module, lever="levers.", target="target.")
+
+    def arguments_scope(self, module: str) -> Scope:
+        """The scope of a function that takes a config, levers and a target."""
+        return self.scope(
+            module, field="config.", pure="config.", lever="levers.", target="target."
+        )
+
+    def locals_for(
+        self, scope: Scope, exprs: Iterable[Expr], limit: str = ""
+    ) -> tuple[StatementView, ...]:
+        """The symbols and lets that the formulas read, as statements."""
+        symbols = self.symbols
+        exprs = list(exprs)
+        lets = [
+            let
+            for let in let_order(symbols.schema.lets, symbols.lets_of(exprs))
+            if not pure_config(symbols, let)
+        ]
+        read = {
+            node.name
+            for expr in (*exprs, *(let.value.expr for let in lets))
+            for node in names(expr)
+        }
+        return (
+            *(
+                StatementView(symbol, limit + name)
+                for symbol, name in symbols.by_symbol.items()
+                if symbol in read
+            ),
+            *(
+                StatementView(let.name, scope.text(let.value.expr, let.name))
+                for let in lets
+            ),
+        )
+
+    def shared_locals(
+        self, scope: Scope, exprs: Iterable[Expr]
+    ) -> tuple[StatementView, ...]:
+        """The fields, symbols and lets that the formulas read, as statements."""
+        symbols, exprs = self.symbols, list(exprs)
+        lets = let_order(symbols.schema.lets, symbols.lets_of(exprs))
+        everything = [*exprs, *(let.value.expr for let in lets)]
+        read = {node.name for expr in everything for node in names(expr)}
+        statements = [
+            StatementView(field.name, f"config.{field.name}")
+            for field in self.schema.config
+            if field.name in read
+        ]
+        statements += [
+            StatementView(symbol, limit)
+            for symbol, limit in symbols.by_symbol.items()
+            if symbol in read
+        ]
+        statements += [
+            StatementView(let.name, scope.text(let.value.expr, let.name))
+            for let in lets
+        ]
+        return tuple(statements)
+
+
+def dotted(
+    symbols: Symbols,
+    *,
+    field: str = "",
+    pure: str = "",
+    let: str = "",
+    limit: str = "",
+    lever: str = "",
+    target: str = "",
+) -> Callable[[str], str | None]:
+    """Prefixes by kind; `pure` is for lets of config fields only, `let` for all."""
+
+    def spelling(name: str) -> str | None:
+        kind = symbols.kinds.get(name)
+        if kind == "let":
+            if pure and pure_config(symbols, symbols.lets[name]):
+                return pure + name
+            return let + name
+        if kind == "limit" and name in symbols.by_symbol:
+            return name
+        prefixes = {"field": field, "limit": limit, "lever": lever, "target": target}
+        return prefixes.get(kind or "", "") + name
+
+    return spelling
+
+
+def python_literal(value: object) -> str:
+    """A Python literal of a constant, in black's form."""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, tuple):
+        inside = ", ".join(python_literal(item) for item in value)
+        return f"({inside}{',' * (len(value) == 1)})"
+    return str(value)
+
+
+def bytes_literal(value: bytes) -> str:
+    """A Python literal of some bytes, in black's form."""
+    return 'b"' + "".join(f"\\x{byte:02x}" for byte in value) + '"'

@@ -1,0 +1,75 @@
+"""Which shape a view of a buffer has, and where its memory lies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+from typing import Final
+
+from .backend import GpuBackend, SupportsViews
+from .errors import BackendError, LayoutError
+from .info import BufferInfo
+from .layout import DTYPE_BITS
+
+# One row of elements, as long as the buffer.
+FLAT: Final = (-1,)
+
+
+def shape_of_view(
+    name: str,
+    info: BufferInfo,
+    nbytes: int,
+    shapes: Mapping[str, Mapping[str, tuple[str, tuple[int, ...]]]] | None,
+    tokens: int | None,
+    most: int,
+    use: str | None,
+) -> tuple[str, tuple[int, ...]]:
+    """The element type and the dimensions of a view.
+
+    nbytes: allocated bytes of the buffer.
+    shapes: of every buffer for a pass of so many tokens, None where there is no such.
+    most: tokens of the largest pass.
+
+    Raise LayoutError, which names the buffer, what was asked and the capacity, for what
+    the buffer does not hold.
+    """
+    asked = "a view" if use is None else f"a view as {use}"
+    if tokens is not None:
+        asked += f" of {tokens} tokens"
+    if not nbytes:
+        raise LayoutError(name, asked, 0)
+    if shapes is None:
+        raise LayoutError(name, f"{asked}; a pass has 1 to {most}", nbytes)
+    if tokens is not None and not info.token_major:
+        raise LayoutError(name, f"{asked}; it is not token-major", nbytes)
+    uses = shapes[name]
+    if not uses:
+        raise LayoutError(name, f"{asked}; its gate is false: {info.gate}", nbytes)
+    if use is None:
+        use = max(uses, key=lambda each: _bytes(*uses[each]))
+    if use not in uses:
+        known = ", ".join(each for each in uses if each) or "none has a shape"
+        raise LayoutError(name, f"{asked}; its uses here: {known}", nbytes)
+    dtype, shape = uses[use]
+    if shape == FLAT:
+        return dtype, (nbytes * 8 // DTYPE_BITS[dtype],)
+    if _bytes(dtype, shape) > nbytes:
+        raise LayoutError(name, f"{asked} ({_bytes(dtype, shape)} bytes)", nbytes)
+    return dtype, shape
+
+
+def view_device(gpu: GpuBackend) -> tuple[int, int]:
+    """The device of a backend as DLPack numbers it.
+
+    Raise BackendError for a backend that does not say.
+    """
+    if isinstance(gpu, SupportsViews):
+        return gpu.dlpack_device
+    raise BackendError(
+        f"{type(gpu).__name__} does not say where its memory lies; give it the "
+        "property dlpack_device, (1, 0) for host memory or (2, n) for CUDA device n"
+    )
+
+
+def _bytes(dtype: str, shape: tuple[int, ...]) -> int:
+    return (prod(shape) * DTYPE_BITS[dtype] + 7) // 8
