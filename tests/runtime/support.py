@@ -6,7 +6,7 @@ keyword arguments. No size that a test expects may come from the emitted package
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import oracle
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Fields = Mapping[str, object]
 Options = Mapping[str, Any]
 Sizes = dict[str, int]
+# Values are Any so that limits, levers and a backend may be unpacked side by side.
+Limits = dict[str, Any]
 
 DIRTY = 0xA5
 QWEN3_NEXT = EXPECTED["Qwen3-Next-80B-A3B-Thinking"]
@@ -88,6 +90,7 @@ MOE: Fields = {
     "adapter_max_rank": 8,
 }
 
+NO_LEVERS: Options = {}
 # Every switch that adds a buffer.
 ALL_LEVERS: Options = {"native_q2": True, "native_q2_mmq": True, "fp8_rowwise": True}
 
@@ -109,7 +112,7 @@ NAMES = tuple(
 
 def limits(
     tokens: int = 40, seq_len: int = 4096, block: int = 16, batch: int = 32
-) -> dict[str, int]:
+) -> Limits:
     """The four limits by the names that the arena and the oracle give them."""
     return {
         "max_batch_tokens": tokens,
@@ -121,20 +124,19 @@ def limits(
 
 def levers_of(options: Options) -> Levers:
     """The levers that the oracle's keyword arguments stand for."""
-    return Levers(
-        **{
-            _LEVER_NAMES[name]: _POLICIES.get(value, value)
-            for name, value in options.items()
-        }
-    )
+    given: dict[str, Any] = {
+        _LEVER_NAMES[name]: _POLICIES.get(value, value)
+        for name, value in options.items()
+    }
+    return Levers(**given)
 
 
 class Case(NamedTuple):
     """An arena to build, and what the oracle says of it."""
 
     config: Fields
-    limits: dict[str, int]
-    options: Options = {}
+    limits: Limits
+    options: Options = NO_LEVERS
     sm_count: int = 48
 
     @property
@@ -183,13 +185,15 @@ class Case(NamedTuple):
     def sizes(self) -> BufferSizes:
         return BufferSizes.from_config(self.model, **self.arguments)
 
-    def build(self, gpu: GpuBackend | None = None) -> BufferArena:
-        return BufferArena(self.model, **self.arguments, gpu=gpu)
+    def build(self, gpu: GpuBackend | None = None, **more: Any) -> BufferArena:
+        return BufferArena(self.model, **self.arguments, gpu=gpu, **more)
 
     def build_from(
-        self, sizes: BufferSizes, gpu: GpuBackend | None = None
+        self, sizes: BufferSizes, gpu: GpuBackend | None = None, **more: Any
     ) -> BufferArena:
-        return BufferArena.from_sizes(self.model, sizes, **self.arguments, gpu=gpu)
+        return BufferArena.from_sizes(
+            self.model, sizes, **self.arguments, gpu=gpu, **more
+        )
 
 
 DENSE_CASE = Case(DENSE, limits(tokens=5))
@@ -294,7 +298,10 @@ class PaperBackend:
         del self.live[ptr]
 
     def memset(self, ptr: DevicePtr, value: int, nbytes: int) -> None:
-        if not 0 < nbytes <= self.live.get(ptr, 0):
+        if not any(
+            base <= ptr < ptr + nbytes <= base + held
+            for base, held in self.live.items()
+        ):
             raise BackendError(f"{nbytes} bytes at {ptr!r}")
 
     def memset_async(
@@ -352,6 +359,17 @@ def soil(gpu: GpuBackend, arena: BufferArena) -> None:
     for _, ptr, nbytes in buffers_of(arena):
         if ptr:
             gpu.memset(ptr, DIRTY, nbytes)
+
+
+def covered(ranges: Iterable[tuple[int, int]], start: int, nbytes: int) -> int:
+    """Leading bytes of a buffer that lie in ranges; none behind those may."""
+    reached = start
+    for first, length in sorted(ranges):
+        low, high = max(first, start), min(first + length, start + nbytes)
+        if low < high:
+            assert low == reached
+            reached = high
+    return reached - start
 
 
 def cleared(gpu: GpuBackend, arena: BufferArena) -> Sizes:

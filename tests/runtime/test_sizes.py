@@ -15,6 +15,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support import (
+    ALL_LEVERS,
+    GLM,
+    NAMES,
+    NO_LEVERS,
+    QWEN3_NEXT,
+    Case,
+    Fields,
+    Limits,
+    Options,
+    levers_of,
+    limits,
+)
 
 import metrale_arena as package
 import oracle
@@ -36,17 +49,6 @@ from metrale_arena import (
     ssm_rowwise_w_bf16_bytes,
     ssm_rowwise_w_bf16_bytes_for,
     ssm_rowwise_w_bf16_layer_bytes,
-)
-from support import (
-    ALL_LEVERS,
-    GLM,
-    NAMES,
-    QWEN3_NEXT,
-    Case,
-    Fields,
-    Options,
-    levers_of,
-    limits,
 )
 
 PACKAGE = Path(package.__file__).parent
@@ -88,7 +90,7 @@ def assert_as_the_oracle(case: Case) -> None:
     sm_count=st.sampled_from((1, 48, 132, 148)),
 )
 def test_every_size_is_the_oracles_for_any_config(
-    config: Fields, bounds: dict[str, int], options: Options, sm_count: int
+    config: Fields, bounds: Limits, options: Options, sm_count: int
 ) -> None:
     assert_as_the_oracle(Case(config, bounds, options, sm_count))
 
@@ -113,7 +115,7 @@ def test_every_size_is_the_oracles_for_any_config(
 )
 @pytest.mark.parametrize("name", EXPECTED)
 def test_every_size_is_the_oracles_for_real_configs(
-    name: str, bounds: dict[str, int], options: Options
+    name: str, bounds: Limits, options: Options
 ) -> None:
     assert_as_the_oracle(Case(EXPECTED[name], bounds, options))
     assert_as_the_oracle(Case({**EXPECTED[name], "adapter_max_rank": 16}, bounds))
@@ -177,15 +179,14 @@ def test_the_total_counts_the_two_buffers_once_forgotten() -> None:
 
 
 def test_three_position_streams_are_sized_as_three() -> None:
-    bounds = limits(65536, seq_len=65536)
     one, three = (
-        Case({"mrope_interleaved": mrope}, bounds).sizes().scratch
+        Case({"mrope_interleaved": mrope}, limits(65536, block=0)).sizes().scratch
         for mrope in (False, True)
     )
-    # Staging is the widest: 8 * (16 * 8192 + 64), one or three streams of 4 * 65536,
-    # slots, then 128 + 40 + 32 + 64 of tables.
-    assert one == 8 * 131136 + 262144 + 524288 + 264
-    assert three == one + 2 * 262144
+    # Staging is the widest: 8 * (16 * 8192 + 64) of rows, 4 * 65536 for each stream,
+    # 8 * 65536 of slots, then 128 + 40 + 32 + 64 of tables.
+    assert one == 1049088 + 262144 + 524288 + 264
+    assert three == 1049088 + 3 * 262144 + 524288 + 264
 
 
 def test_a_trim_takes_its_buffers_out_of_the_total_and_reports_them() -> None:
@@ -230,7 +231,7 @@ class NoEnviron:
     def __getitem__(self, name: str) -> str:
         raise AssertionError(f"{name} was read")
 
-    __contains__ = __iter__ = __len__ = __getitem__  # type: ignore[assignment]
+    __contains__ = __iter__ = __len__ = __getitem__
 
 
 def never(*arguments: object, **named: object) -> Any:
@@ -326,7 +327,7 @@ def test_no_variables_give_the_defaults() -> None:
 
 @pytest.mark.parametrize(("variable", "lever"), ON_VARIABLES.items())
 def test_exactly_1_switches_one_lever_on(variable: str, lever: str) -> None:
-    assert Levers.from_env({variable: "1"}) == Levers(**{lever: True})  # type: ignore[arg-type]
+    assert Levers.from_env({variable: "1"}) == Levers(**{lever: True})
 
 
 @pytest.mark.parametrize("text", [*NOT_EXACTLY_ONE, *WORDS])
@@ -376,8 +377,10 @@ def test_a_split_k_count_of_thousands_of_digits(text: str, policy: int) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", " ", "x", "-3", "-1", "1.5", "0x4", "4 splits", "1_0", "auto,", "true", "on"]
-    + ["yes", "none", "++7", "+", "\uff17", "\u0667", "\u00b2"],
+    [
+        *("", " ", "x", "-3", "-1", "1.5", "0x4", "4 splits", "1_0", "auto,", "true"),
+        *("on", "yes", "none", "++7", "+", "\uff17", "\u0667", "\u00b2"),
+    ],
 )
 def test_any_other_split_k_text_keeps_the_default(text: str) -> None:
     assert Levers.from_env({"METRALE_ATTN_DECODE_SPLITK": text}) == Levers()
@@ -426,9 +429,7 @@ def test_levers_are_an_immutable_record() -> None:
         ),
     ],
 )
-def test_levers_that_no_variable_could_give(
-    values: dict[str, Any], text: str
-) -> None:
+def test_levers_that_no_variable_could_give(values: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Levers(**values)
     assert str(caught.value) == text
@@ -516,13 +517,15 @@ def test_limits_out_of_range(name: str, minimum: int, value: Any) -> None:
 
 @pytest.mark.parametrize("name", ["max_batch_tokens", "max_seq_len", "max_batch_size"])
 def test_a_limit_of_0_is_out_of_range(name: str) -> None:
-    with pytest.raises(ConfigError, match=f"^{name}: 0 .int. is not an int, at least 1"):
+    with pytest.raises(
+        ConfigError, match=f"^{name}: 0 .int. is not an int, at least 1"
+    ):
         BufferSizes.from_config(ModelConfig(), **{**limits(), name: 0})
 
 
 def test_limits_go_by_name_only() -> None:
     with pytest.raises(TypeError):
-        BufferSizes.from_config(ModelConfig(), 1, 4096, 16, 32)  # type: ignore[misc]
+        BufferSizes.from_config(ModelConfig(), 1, 4096, 16, 32)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("value", [0, -1, True, 48.0])
@@ -538,7 +541,7 @@ def test_the_default_target_has_48_multiprocessors() -> None:
 # Sizes that cannot exist
 
 
-def refusal(config: Fields, bounds: dict[str, int], options: Options = {}) -> str:
+def refusal(config: Fields, bounds: Limits, options: Options = NO_LEVERS) -> str:
     """The text of the SizeError that these must give."""
     with pytest.raises(SizeError) as caught:
         Case(config, bounds, options).sizes()
@@ -583,7 +586,7 @@ def test_a_size_too_large_names_the_buffer_the_formula_and_the_inputs() -> None:
     ids=lambda value: value if isinstance(value, str) else None,
 )
 def test_the_first_size_too_large_is_named(
-    config: Fields, bounds: dict[str, int], buffer: str, inputs: dict[str, int]
+    config: Fields, bounds: Limits, buffer: str, inputs: dict[str, int]
 ) -> None:
     expected = Case(config, bounds).expected
     assert buffer == next(name for name in NAMES if expected[name] > 2**63 - 1)
