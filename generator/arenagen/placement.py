@@ -36,15 +36,29 @@ def slab_order(buffers: Sequence[Buffer]) -> list[str]:
 
 
 def arrange(signatures: Sequence[Signature]) -> list[Signature]:
-    """The signatures in an order with few runs a group; the first of the best."""
+    """The signatures in an order with few runs a group; the first of the best.
+
+    With many kinds of membership every one is moved until no move saves a run.
+    """
     if len(signatures) <= _MAX_EXHAUSTIVE:
         return list(min(permutations(signatures), key=runs, default=()))
     placed: list[Signature] = []
-    for signature in sorted(signatures, key=lambda each: (-len(each), sorted(each))):
-        places = range(len(placed) + 1)
-        best = min(places, key=lambda at: runs([*placed[:at], signature, *placed[at:]]))
-        placed.insert(best, signature)
-    return placed
+    for signature in signatures:
+        placed = _insert(placed, signature)
+    while True:
+        before = runs(placed)
+        for signature in signatures:
+            rest = [each for each in placed if each != signature]
+            placed = _insert(rest, signature)
+        if runs(placed) == before:
+            return placed
+
+
+def _insert(placed: list[Signature], signature: Signature) -> list[Signature]:
+    """The order with one more signature, at the place that costs the fewest runs."""
+    places = range(len(placed) + 1)
+    orders = ([*placed[:at], signature, *placed[at:]] for at in places)
+    return min(orders, key=runs)
 
 
 def runs(order: Iterable[Signature]) -> int:
