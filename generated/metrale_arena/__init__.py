@@ -84,7 +84,7 @@ from .runtime.layout import Region
 from .runtime.memory import ZeroRange
 from .runtime.selfcheck import SelfcheckReport
 from .runtime.teardown import ModelResource, Teardown
-from .runtime.tensor import TensorView
+from .runtime.tensor import TensorView, ViewError
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
 
@@ -156,6 +156,7 @@ __all__ = [
     "Teardown",
     "TeardownError",
     "TensorView",
+    "ViewError",
     "ZeroRange",
     "chunk_meta_bytes",
     "decode_meta_bytes",

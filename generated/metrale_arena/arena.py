@@ -1121,7 +1121,7 @@ class BufferArena:
             dtype=dtype,
             shape=shape,
             device=view_device(self._gpu),
-            check=lambda: self._require_live(f"view of {name}"),
+            check=lambda: self._require_live(f"a view of {name}"),
         )
 
     def debug_buffer_checksum(

@@ -338,7 +338,7 @@ def _load(path: Path) -> Checked:
 def _shown(path: Path) -> str:
     """The path as problems show it: relative to the working folder where it can be."""
     try:
-        return Path(os.path.realpath(path)).relative_to(Path.cwd()).as_posix()
+        return Path(os.path.abspath(path)).relative_to(Path.cwd()).as_posix()
     except ValueError:
         return str(path)
 

@@ -1,23 +1,30 @@
 """The only module that touches the disk.
 
 Reads inputs, compares what is there with what should be, and writes atomically. Never
-changes a file that arenagen did not write.
+changes a file that arenagen did not write, and follows no link below an output folder.
 """
 
 from __future__ import annotations
 
 import difflib
+import io
 import os
+import re
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from .errors import ArenagenError
-from .header import is_ours
+from .header import MARK, is_ours
 
 Kind = Literal["changed", "missing", "extra", "foreign"]
+
+# In every package of ours, and in no folder inside of one.
+_PACKAGE_MARKER = "py.typed"
+_INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class DiskError(ArenagenError):
@@ -38,17 +45,21 @@ class Difference:
     after: str
 
     def diff(self) -> str:
-        """A unified diff from what is there to what should be."""
+        """A unified diff from what is there to what should be.
+
+        Control characters, such as the end of a CRLF line, are spelled out.
+        """
         lines = difflib.unified_diff(
-            self.before.splitlines(keepends=True),
-            self.after.splitlines(keepends=True),
+            _lines(self.before),
+            _lines(self.after),
             f"{self.path} (on disk)",
             f"{self.path} (from the schema)",
         )
-        return "".join(
+        text = "".join(
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
             for line in lines
         )
+        return _INVISIBLE.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def read(path: Path) -> bytes:
@@ -65,18 +76,22 @@ def read(path: Path) -> bytes:
 
 def compare(folder: Path, files: Mapping[str, str]) -> list[Difference]:
     """How a folder differs from the files of a package, in order of path."""
-    found: list[Difference] = []
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise DiskError(f"{folder}: is a file, where a folder is due")
+    found: dict[str, Difference] = {}
     for path, after in files.items():
-        before = _text(folder / path)
-        if before is None:
-            found.append(Difference(path, "missing", "", after))
-        elif before != after:
+        if obstacle := _obstacle(folder, path):
+            found[obstacle] = Difference(obstacle, "foreign", "", "")
+        elif not os.path.lexists(folder / path):
+            found[path] = Difference(path, "missing", "", after)
+        elif (data := read(folder / path)) != after.encode("utf-8"):
+            before = _text(data)
             kind: Kind = "changed" if not before or is_ours(before) else "foreign"
-            found.append(Difference(path, kind, before, after))
+            found[path] = Difference(path, kind, before, after)
     for path, before in _ours(folder):
         if path not in files:
-            found.append(Difference(path, "extra", before, ""))
-    return sorted(found, key=lambda each: each.path)
+            found[path] = Difference(path, "extra", before, "")
+    return sorted(found.values(), key=lambda each: each.path)
 
 
 def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
@@ -101,16 +116,15 @@ def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
                 staged.append((_stage(target, each.after), target))
         for temporary, target in staged:
             os.replace(temporary, target)
+        for each in found:
+            if each.kind == "extra":
+                _remove(folder, folder / each.path)
     except OSError as error:
-        raise DiskError(
-            f"{error.filename or folder}: cannot be written: {error.strerror}"
-        ) from None
+        place = error.filename2 or error.filename or folder
+        raise DiskError(f"{place}: cannot be written: {error.strerror}") from None
     finally:
         for temporary, _ in staged:
             temporary.unlink(missing_ok=True)
-    for each in found:
-        if each.kind == "extra":
-            _remove(folder, folder / each.path)
     return found
 
 
@@ -124,7 +138,7 @@ def _stage(target: Path, text: str) -> Path:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())
-    except OSError:
+    except BaseException:
         os.unlink(name)
         raise
     return Path(name)
@@ -136,28 +150,60 @@ def _umask() -> int:
     return mask
 
 
-def _text(path: Path) -> str | None:
+def _obstacle(folder: Path, path: str) -> str | None:
+    """What arenagen would not have put on the way to a file.
+
+    A link, a folder in the place of the file, or a file in the place of a folder.
+    """
+    parts = PurePosixPath(path).parts
+    for end in range(1, len(parts) + 1):
+        place = "/".join(parts[:end])
+        try:
+            mode = os.lstat(folder / place).st_mode
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise DiskError(
+                f"{folder / place}: cannot be read: {error.strerror}"
+            ) from None
+        due = stat.S_ISREG if end == len(parts) else stat.S_ISDIR
+        if not due(mode):
+            return place
+    return None
+
+
+def _ours(folder: Path) -> Iterator[tuple[str, str]]:
+    """The files below a folder that arenagen wrote, but for packages of their own."""
+    for here, folders, names in os.walk(folder):
+        folders[:] = [
+            each
+            for each in folders
+            if each != "__pycache__"
+            and not _has_mark(Path(here, each, _PACKAGE_MARKER))
+        ]
+        for name in names:
+            path = Path(here, name)
+            if _has_mark(path):
+                yield path.relative_to(folder).as_posix(), _text(read(path))
+
+
+def _has_mark(path: Path) -> bool:
+    if path.is_symlink() or not os.path.isfile(path):
+        return False
     try:
-        # newline="" keeps line ends, so that a CRLF copy of a file is a difference.
-        with path.open(encoding="utf-8", newline="") as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-    except NotADirectoryError:
-        raise DiskError(f"{path.parent}: is a file, where a folder is due") from None
-    except UnicodeDecodeError:
-        return "\0"
+        with path.open("rb") as file:
+            return is_ours(_text(file.read(len(MARK))))
     except OSError as error:
         raise DiskError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _ours(folder: Path) -> Iterator[tuple[str, str]]:
-    for path in sorted(folder.rglob("*")):
-        if "__pycache__" in path.parts or not path.is_file():
-            continue
-        text = _text(path)
-        if text is not None and is_ours(text):
-            yield path.relative_to(folder).as_posix(), text
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _lines(text: str) -> list[str]:
+    # str.splitlines would break lines at characters that do not end one in a file.
+    return list(io.StringIO(text, newline="\n"))
 
 
 def _remove(folder: Path, path: Path) -> None:

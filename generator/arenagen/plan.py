@@ -47,6 +47,7 @@ PUBLIC = (
     "Teardown",
     "TeardownError",
     "TensorView",
+    "ViewError",
     "ZeroRange",
     "selfcheck",
 )

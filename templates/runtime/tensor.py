@@ -63,8 +63,8 @@ class ViewError(ArenaError, BufferError):
 class TensorView:
     """A part of a buffer as an array, row-major and without gaps.
 
-    `torch.from_dlpack`, `numpy.from_dlpack`, `cupy.asarray` and their like take a view
-    and share its memory, which they may write.
+    `torch.from_dlpack`, `cupy.from_dlpack`, `numpy.from_dlpack` and their like take a
+    view and share its memory, which they may write.
 
     The memory is the arena's. Each use of a view raises ReleasedError once the arena is
     released. What a view gave out before that, a pointer, a capsule, an array, cannot

@@ -197,16 +197,17 @@ def _reclaim() -> None:
     # Two leave for one that comes, so that held ones cannot make a call slow.
     for _ in range(2):
         try:
-            capsule = _pending.popleft()
+            pair = (_pending.popleft(), object())
         except IndexError:
             return
-        # The count first: a capsule that only we hold cannot be consumed after it.
-        nobody_holds = object()
-        held = getrefcount(capsule) != getrefcount(nobody_holds)
+        # Counted before the name is read: a capsule that nobody else holds, as nobody
+        # else holds the other object, cannot be consumed any more.
+        held, alone = map(getrefcount, pair)
+        capsule = pair[0]
         name = _capsule_name(capsule)
         if name not in (_LEGACY, _VERSIONED):
             continue
-        if held:
-            _pending.append(capsule)
-        else:
+        if held == alone:
             _raw_free(_capsule_pointer(capsule, name))
+        else:
+            _pending.append(capsule)
