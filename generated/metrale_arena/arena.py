@@ -934,7 +934,7 @@ class BufferArena:
         Raise ConfigError for less than 1 token.
         """
         self._require_live("zero_all_rows")
-        plan = self._zero_all_rows.get(tokens)
+        plan = self._zero_all_rows.get(tokens) if type(tokens) is int else None
         if plan is None:
             plan = self._plan_zero_all_rows(tokens)
         self._clear(plan, stream)
@@ -1193,13 +1193,15 @@ class BufferArena:
     def __del__(self) -> None:
         if getattr(self, "_released", True):
             return
-        warnings.warn(
-            f"{self.label} was dropped without release",
-            ResourceWarning,
-            stacklevel=1,
-            source=self,
-        )
-        self.release()
+        try:
+            self.release()
+        finally:
+            warnings.warn(
+                f"{self.label} was dropped without release",
+                ResourceWarning,
+                stacklevel=1,
+                source=self,
+            )
 
     def __repr__(self) -> str:
         state = "released" if self._released else format_bytes(self.sizes.total_bytes)

@@ -273,6 +273,7 @@ class MoeFp8ScratchPtr(DevicePtr):
         """The NULL pointer of an arena without this buffer."""
         absent = cls(NULL)
         absent._capacity = 0
+        absent._rows = 0
         return absent
 
     @property
@@ -286,7 +287,7 @@ class MoeFp8ScratchPtr(DevicePtr):
         rows: tokens of the pass.
 
         Raise LayoutError for more than the buffer was sized for, and where there is no
-        buffer: gated off, trimmed or released.
+        buffer (gated off, trimmed or released), ConfigError for less than 1.
         """
         asked = f"rows={rows}"
         check_int("rows", rows, 1)

@@ -719,49 +719,6 @@ class BufferSizes(NamedTuple):
             else 0
         )
 
-        trimmed = 0
-        # A GLM-5 forward pass has buffers of its own for all of these.
-        if model_type in GLM_MODEL_TYPES and levers.glm_arena_trim:
-            trimmed += (
-                0
-                + qkv_output
-                + attn_output
-                + gate_logits
-                + gate_logits_f32
-                + moe_router_in_f32
-                + ssm_qkvz
-                + ssm_ba
-                + ssm_deinterleaved
-                + ssm_gates
-                + ssm_conv_out_f32
-                + expert_gate_out
-                + expert_up_out
-                + expert_down_out
-                + gdn_fla_scratch
-                + fp8_act
-                + fp8_act_scale
-                + fp8_act_scale_kmajor
-                + moe_fp8_scratch
-            )
-            qkv_output = 0
-            attn_output = 0
-            gate_logits = 0
-            gate_logits_f32 = 0
-            moe_router_in_f32 = 0
-            ssm_qkvz = 0
-            ssm_ba = 0
-            ssm_deinterleaved = 0
-            ssm_gates = 0
-            ssm_conv_out_f32 = 0
-            expert_gate_out = 0
-            expert_up_out = 0
-            expert_down_out = 0
-            gdn_fla_scratch = 0
-            fp8_act = 0
-            fp8_act_scale = 0
-            fp8_act_scale_kmajor = 0
-            moe_fp8_scratch = 0
-
         sizes = cls(
             hidden_states,
             residual,
@@ -809,7 +766,7 @@ class BufferSizes(NamedTuple):
             lora_seq_slot,
             q2_act_q8,
             ssm_rowwise_w_bf16,
-            trimmed,
+            trimmed=0,
         )
         if min(sizes) < 0 or max(sizes) > MAX_SIZE:
             inputs = {name: getattr(config, name) for name in config.__slots__}
@@ -820,6 +777,49 @@ class BufferSizes(NamedTuple):
                 "max_batch_size": max_batch_size,
             }
             raise impossible_size(sizes.as_dict(), BUFFERS, inputs)
+        # A GLM-5 forward pass has buffers of its own for all of these.
+        if model_type in GLM_MODEL_TYPES and levers.glm_arena_trim:
+            sizes = sizes._replace(
+                qkv_output=0,
+                attn_output=0,
+                gate_logits=0,
+                gate_logits_f32=0,
+                moe_router_in_f32=0,
+                ssm_qkvz=0,
+                ssm_ba=0,
+                ssm_deinterleaved=0,
+                ssm_gates=0,
+                ssm_conv_out_f32=0,
+                expert_gate_out=0,
+                expert_up_out=0,
+                expert_down_out=0,
+                gdn_fla_scratch=0,
+                fp8_act=0,
+                fp8_act_scale=0,
+                fp8_act_scale_kmajor=0,
+                moe_fp8_scratch=0,
+                trimmed=(
+                    sizes.trimmed
+                    + sizes.qkv_output
+                    + sizes.attn_output
+                    + sizes.gate_logits
+                    + sizes.gate_logits_f32
+                    + sizes.moe_router_in_f32
+                    + sizes.ssm_qkvz
+                    + sizes.ssm_ba
+                    + sizes.ssm_deinterleaved
+                    + sizes.ssm_gates
+                    + sizes.ssm_conv_out_f32
+                    + sizes.expert_gate_out
+                    + sizes.expert_up_out
+                    + sizes.expert_down_out
+                    + sizes.gdn_fla_scratch
+                    + sizes.fp8_act
+                    + sizes.fp8_act_scale
+                    + sizes.fp8_act_scale_kmajor
+                    + sizes.moe_fp8_scratch
+                ),
+            )
         return sizes
 
     @property

@@ -12,13 +12,15 @@ from typing import Protocol
 
 from . import naming
 from .errors import Problem, Span, did_you_mean, sort_problems
-from .formula import Bool, calls, names
+from .fills import FillError, fill_pattern
+from .formula import Bool, Int, Unary, calls, names
 from .formulas_check import all_formulas, check_types, find_cycles
 from .model import (
     Buffer,
     Bytes,
     Formula,
     LayoutCall,
+    Lever,
     Regions,
     Schema,
     Shape,
@@ -29,6 +31,7 @@ from .monotone import trend
 from .symbols import Symbols, layout_calls
 
 Pass = Callable[[Symbols], Iterable[Problem]]
+GROWS = ("fixed", "rising")
 
 
 class Named(Protocol):
@@ -46,12 +49,12 @@ class Named(Protocol):
 def check(schema: Schema) -> list[Problem]:
     """Every problem of the schema, errors and warnings, in order of place."""
     symbols = Symbols(schema)
-    problems: list[Problem] = []
-    for stage in (NAME_PASSES, (find_cycles,), (check_types,), MEANING_PASSES):
-        for each in stage:
-            problems += each(symbols)
-        if any(problem.severity == "error" for problem in problems):
-            break
+    problems = [problem for each in NAME_PASSES for problem in each(symbols)]
+    # Where a name stands for two things, formulas cannot be judged.
+    if not any(problem.code in ("AR050", "AR051", "AR052") for problem in problems):
+        problems += find_cycles(symbols) or check_types(symbols)
+    if not problems:
+        problems += [problem for each in MEANING_PASSES for problem in each(symbols)]
     return sort_problems(problems)
 
 
@@ -78,17 +81,21 @@ def _declared(schema: Schema) -> Iterator[tuple[str, Span]]:
 
 def check_identifiers(symbols: Symbols) -> Iterator[Problem]:
     """Names that cannot be identifiers of the emitted code."""
-    schema = symbols.schema
+    schema, arena = symbols.schema, symbols.schema.arena
     inner: list[tuple[str, Span]] = []
     for function in schema.functions:
         inner += [(each.name, each.span) for each in function.parameters]
     for layout in schema.layouts:
-        inner += [(each.name, each.span) for each in layout.parameters]
         inner += [(each.name, each.span) for each in layout.lets]
+        parts: tuple[Named, ...] = (*layout.parameters, *layout.regions.items)
+        for part in parts:
+            if why := naming.bad_region(part.name):
+                yield _bad_name(part.name, why, part.span)
+    inner.append((arena.class_name, arena.places["class"]))
     for name, span in (*_declared(schema), *inner):
         if why := naming.bad_identifier(name):
             yield _bad_name(name, why, span)
-    for name, span in _parts(schema):
+    for name, span in (*_parts(schema), (arena.package, arena.places["package"])):
         if why := naming.bad_member(name):
             yield _bad_name(name, why, span)
 
@@ -100,11 +107,13 @@ def _bad_name(name: str, why: str, span: Span) -> Problem:
 
 
 def _parts(schema: Schema) -> Iterator[tuple[str, Span]]:
-    """Names of groups, trims, uses and regions."""
-    yield from ((each.name, each.span) for each in schema.groups)
+    """Names of groups, their methods, trims, uses and regions of buffers."""
+    for group in schema.groups:
+        yield group.name, group.span
+        yield group.method, group.places["method"]
+        if group.rows_method is not None:
+            yield group.rows_method, group.places["rows_method"]
     yield from ((each.name, each.span) for each in schema.trims)
-    for layout in schema.layouts:
-        yield from ((each.name, each.span) for each in layout.regions.items)
     for buffer in schema.buffers:
         if isinstance(buffer.extent, Uses):
             for use in buffer.extent.items:
@@ -143,11 +152,13 @@ def check_namespace(symbols: Symbols) -> Iterator[Problem]:
                     related=(("first", local[name]),),
                 )
             elif name.casefold() in seen:
+                hidden, at = seen[name.casefold()]
                 yield Problem(
                     "AR052",
-                    f"`{name}` in `{owner}` would hide a name of the schema",
+                    f"`{name}` in `{owner}` would hide the schema's own `{hidden}`",
                     span,
-                    related=(("hidden", seen[name.casefold()][1]),),
+                    hint="choose another name",
+                    related=(("hidden", at),),
                 )
             local[name] = span
 
@@ -157,7 +168,9 @@ def _local_scopes(schema: Schema) -> Iterator[tuple[str, list[tuple[str, Span]]]
         yield function.name, [(each.name, each.span) for each in function.parameters]
     for layout in schema.layouts:
         local = [(each.name, each.span) for each in layout.parameters]
-        yield layout.name, local + [(each.name, each.span) for each in layout.lets]
+        local += [(each.name, each.span) for each in layout.lets]
+        local += [(each.name, each.span) for each in layout.regions.items]
+        yield layout.name, local
 
 
 def check_members(symbols: Symbols) -> Iterator[Problem]:
@@ -200,9 +213,9 @@ def _members(schema: Schema) -> Iterator[tuple[str, str, Span]]:
             yield limit.name, f"the limit `{limit.name}`", limit.span
     for group in schema.groups:
         what = f"a method of the group `{group.name}`"
-        yield group.method, what, group.span
+        yield group.method, what, group.places["method"]
         if group.rows_method:
-            yield group.rows_method, what, group.span
+            yield group.rows_method, what, group.places["rows_method"]
     for layout in schema.layouts:
         if layout.accessor is not None:
             what = f"the accessor of the layout `{layout.name}`"
@@ -214,6 +227,81 @@ def _members(schema: Schema) -> Iterator[tuple[str, str, Span]]:
         if buffer.carve:
             method = naming.carve_method(buffer.name)
             yield method, f"the carve of the buffer `{buffer.name}`", buffer.span
+
+
+def check_private(symbols: Symbols) -> Iterator[Problem]:
+    """Attributes that the arena makes from names, behind a `_`."""
+    seen: dict[str, tuple[str, Span]] = {}
+    for name, what, span in _private(symbols.schema):
+        if name in naming.ARENA_PRIVATE:
+            yield Problem(
+                "AR053", f"`_{name}`, {what}, is a member of every arena class", span
+            )
+        elif name in seen:
+            other, at = seen[name]
+            yield Problem(
+                "AR054",
+                f"`_{name}`, {what}, is also {other}",
+                span,
+                related=(("first", at),),
+            )
+        else:
+            seen[name] = (what, span)
+
+
+def _private(schema: Schema) -> Iterator[tuple[str, str, Span]]:
+    for group in schema.groups:
+        plan, at = f"the plan of the group `{group.name}`", group.places
+        yield group.method, plan, at["method"]
+        if group.rows_method:
+            yield group.rows_method, plan, at["rows_method"]
+            planner = f"what plans the group `{group.name}`"
+            yield f"plan_{group.rows_method}", planner, at["rows_method"]
+    for buffer in schema.buffers:
+        if buffer.carve:
+            what = f"the slab of the buffer `{buffer.name}`"
+            yield f"{buffer.name}_slab", what, buffer.span
+
+
+def check_made_names(symbols: Symbols) -> Iterator[Problem]:
+    """Names that emitted modules make from others, beside what they hold already."""
+    seen = {
+        name: (f"the name `{name}`", span) for name, span in _declared(symbols.schema)
+    }
+    for name, what, span in _made(symbols.schema):
+        if name in naming.MODULE_NAMES:
+            yield Problem(
+                "AR055", f"`{name}`, {what}, is a name of every package", span
+            )
+        elif name in seen:
+            other, at = seen[name]
+            yield Problem(
+                "AR055",
+                f"`{name}`, {what}, is also {other}",
+                span,
+                related=(("first", at),),
+            )
+        else:
+            seen[name] = (what, span)
+
+
+def _made(schema: Schema) -> Iterator[tuple[str, str, Span]]:
+    arena = schema.arena
+    yield arena.class_name, "the class of the arena", arena.places["class"]
+    for layout in schema.layouts:
+        of = f"of the layout `{layout.name}`"
+        yield naming.layout_class(layout.name), f"the class {of}", layout.span
+        yield naming.layout_function(layout.name), f"the size {of}", layout.span
+    for buffer in schema.buffers:
+        of = f"of the buffer `{buffer.name}`"
+        if isinstance(buffer.extent, LayoutCall):
+            name = naming.layout_pointer_class(buffer.name)
+            yield name, f"the pointer {of}", buffer.span
+        elif isinstance(buffer.extent, Uses):
+            for use in buffer.extent.items:
+                if isinstance(use.extent, Regions):
+                    what = f"the end of the use `{use.name}` {of}"
+                    yield naming.use_end(buffer.name, use.name), what, use.span
 
 
 def check_references(symbols: Symbols) -> Iterator[Problem]:
@@ -228,12 +316,13 @@ def check_references(symbols: Symbols) -> Iterator[Problem]:
         for name, span in trim.buffers:
             if name not in symbols.buffers:
                 yield _unknown("buffer", name, span, symbols.buffers)
-    for name in schema.arena.log_buffers:
+    arena = schema.arena
+    for name in arena.log_buffers:
         if name not in symbols.buffers:
-            yield _unknown("buffer", name, schema.arena.span, symbols.buffers)
-    for name in schema.arena.log_fields:
+            yield _unknown("buffer", name, arena.places[name], symbols.buffers)
+    for name in arena.log_fields:
         if name not in symbols.fields:
-            yield _unknown("field", name, schema.arena.span, symbols.fields)
+            yield _unknown("config field", name, arena.places[name], symbols.fields)
 
 
 def _unknown(what: str, name: str, span: Span, known: Iterable[str]) -> Problem:
@@ -246,7 +335,7 @@ def _unknown(what: str, name: str, span: Span, known: Iterable[str]) -> Problem:
 
 
 def check_limits(symbols: Symbols) -> Iterator[Problem]:
-    """Exactly one limit bounds the tokens of a pass."""
+    """Exactly one limit bounds the tokens of a pass; defaults keep their bounds."""
     schema = symbols.schema
     tokens = [limit for limit in schema.limits if limit.tokens]
     if not tokens:
@@ -267,17 +356,80 @@ def check_limits(symbols: Symbols) -> Iterator[Problem]:
         if limit.maximum is not None and limit.maximum < limit.minimum:
             yield Problem(
                 "AR064",
-                f"the maximum of `{limit.name}` is less than its minimum",
-                limit.span,
+                f"the maximum of `{limit.name}` is {limit.maximum}, its minimum "
+                f"{limit.minimum}",
+                limit.places["maximum"],
             )
-        elif limit.default is not None and not (
-            limit.minimum <= limit.default <= (limit.maximum or limit.default)
-        ):
+        elif limit.default is not None:
+            low, high = limit.minimum, limit.maximum
+            if limit.default < low or (high is not None and limit.default > high):
+                bounds = f"at least {low}" if high is None else f"from {low} to {high}"
+                yield Problem(
+                    "AR065",
+                    f"the default of `{limit.name}` is {limit.default}, and its values "
+                    f"are {bounds}",
+                    limit.places["default"],
+                )
+    for constant in schema.target:
+        if constant.default < constant.minimum:
             yield Problem(
                 "AR065",
-                f"the default of `{limit.name}` is out of its bounds",
-                limit.span,
+                f"the default of `{constant.name}` is {constant.default}, and its "
+                f"values are at least {constant.minimum}",
+                constant.places["default"],
+                hint=(
+                    ""
+                    if "minimum" in constant.places
+                    else "the minimum is 1 unless said"
+                ),
             )
+
+
+def check_levers(symbols: Symbols) -> Iterator[Problem]:
+    """Levers that read one variable, or arm one probe, twice."""
+    variables: dict[str, Lever] = {}
+    armed: dict[str, Lever] = {}
+    for lever in symbols.schema.levers:
+        first = variables.setdefault(lever.variable, lever)
+        if first is not lever:
+            yield Problem(
+                "AR066",
+                f"`{lever.name}` and `{first.name}` read the variable "
+                f"`{lever.variable}`",
+                lever.places["variable"],
+                related=(("first", first.places["variable"]),),
+            )
+        if lever.arms is None:
+            continue
+        if lever.type != "bool":
+            yield Problem(
+                "AR067",
+                f"`{lever.name}` arms the {lever.arms} probe and is no bool",
+                lever.places["arms"],
+                hint="a probe is armed or not: make the lever a bool",
+            )
+        first = armed.setdefault(lever.arms, lever)
+        if first is not lever:
+            yield Problem(
+                "AR068",
+                f"`{lever.name}` and `{first.name}` arm the {lever.arms} probe",
+                lever.places["arms"],
+                hint="keep one",
+                related=(("first", first.places["arms"]),),
+            )
+
+
+def check_defaults(symbols: Symbols) -> Iterator[Problem]:
+    """Defaults of config fields that no config may hold."""
+    for field in symbols.schema.config:
+        match field.default:
+            case Formula(Unary("-", Int(value)), scalar) if value > 0:
+                yield Problem(
+                    "AR069",
+                    f"the default of `{field.name}` is -{value}",
+                    scalar.span,
+                    hint="a config field is never negative",
+                )
 
 
 def check_token_major(symbols: Symbols) -> Iterator[Problem]:
@@ -286,6 +438,7 @@ def check_token_major(symbols: Symbols) -> Iterator[Problem]:
     for buffer in symbols.schema.buffers:
         if buffer.token_major:
             yield from _token_major(buffer, limit, symbols)
+            yield from _token_trims(buffer, limit, symbols)
 
 
 def _token_major(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Problem]:
@@ -305,6 +458,26 @@ def _token_major(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Probl
             )
     for extent in extents:
         yield from _token_leads(buffer, extent, limit, symbols)
+    for key, floor in (
+        ("min_bytes", buffer.min_bytes),
+        ("otherwise", buffer.otherwise),
+    ):
+        if floor is not None and trend(floor.expr, limit, symbols) not in GROWS:
+            why = f"its `{key}` cannot be shown to grow with `{limit}`"
+            yield _not_token_major(buffer, floor, why)
+
+
+def _token_trims(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Problem]:
+    for trim in symbols.schema.trims:
+        for name, span in trim.buffers:
+            if name == buffer.name and trend(trim.when.expr, limit, symbols) != "fixed":
+                yield Problem(
+                    "AR070",
+                    f"`{buffer.name}` is token-major, and the gate of the trim "
+                    f"`{trim.name}` depends on `{limit}`",
+                    span,
+                    related=(("gate", trim.when.scalar.span),),
+                )
 
 
 def _token_leads(
@@ -335,12 +508,14 @@ def _token_leads(
                     )
         case Regions(items):
             for region in items:
-                fixed = [each for each in (region.at, region.when) if each]
-                for formula in fixed:
-                    if trend(formula.expr, limit, symbols) == "unknown":
-                        yield _not_token_major(
-                            buffer, formula, "a region's place cannot be shown to grow"
-                        )
+                name = f"the region `{region.name}`"
+                at, when = region.at, region.when
+                if at is not None and trend(at.expr, limit, symbols) not in GROWS:
+                    why = f"the place of {name} cannot be shown to grow with `{limit}`"
+                    yield _not_token_major(buffer, at, why)
+                if when is not None and trend(when.expr, limit, symbols) != "fixed":
+                    why = f"the gate of {name} depends on `{limit}`"
+                    yield _not_token_major(buffer, when, why)
                 yield from _token_leads(buffer, region.extent, limit, symbols)
         case Bytes(value):
             yield _not_token_major(
@@ -386,31 +561,27 @@ def check_buffers(symbols: Symbols) -> Iterator[Problem]:
                 "AR074",
                 f"the alignment of `{buffer.name}` is {buffer.align}, which is no "
                 "power of two",
-                buffer.span,
+                buffer.places["align"],
             )
-        if buffer.init not in (None, "zeros") and buffer.dtype is None:
-            yield Problem(
-                "AR075",
-                f"`{buffer.name}` has an initial fill and no dtype",
-                buffer.span,
-            )
-        for (name, first), (other, second) in _repeats(buffer.groups):
-            yield Problem(
-                "AR076",
-                f"`{buffer.name}` lists the group `{name}` twice",
-                second,
-                related=((f"first {other}", first),),
-            )
+        if buffer.init not in (None, "zeros"):
+            yield from _fill(buffer)
 
 
-def _repeats(
-    entries: tuple[tuple[str, Span], ...],
-) -> Iterator[tuple[tuple[str, Span], tuple[str, Span]]]:
-    seen: dict[str, Span] = {}
-    for name, span in entries:
-        if name in seen:
-            yield (name, seen[name]), (name, span)
-        seen[name] = span
+def _fill(buffer: Buffer) -> Iterator[Problem]:
+    if buffer.dtype is None:
+        yield Problem(
+            "AR075",
+            f"`{buffer.name}` has an initial fill and no dtype",
+            buffer.places["init"],
+            hint="add the dtype that the fill is written in",
+        )
+        return
+    try:
+        fill_pattern(buffer)
+    except FillError as error:
+        yield Problem(
+            "AR077", f"`{buffer.name}` cannot be filled: {error}", buffer.places["init"]
+        )
 
 
 def check_unused(symbols: Symbols) -> Iterator[Problem]:
@@ -456,11 +627,15 @@ NAME_PASSES: tuple[Pass, ...] = (
     check_identifiers,
     check_namespace,
     check_members,
+    check_private,
+    check_made_names,
     check_references,
     check_limits,
+    check_levers,
+    check_defaults,
+    check_buffers,
 )
 MEANING_PASSES: tuple[Pass, ...] = (
     check_token_major,
-    check_buffers,
     check_unused,
 )

@@ -50,24 +50,29 @@ def encode(value: Fill, dtype: str) -> bytes:
         {"zeros": 0, "ones": 1}.get(value, value) if isinstance(value, str) else value
     )
     assert not isinstance(number, str)
+    if dtype in _SMALL_FLOATS:
+        code = _small_float(number, dtype)
+        return bytes([code * 17 if dtype == "fp4_e2m1" else code])
     if dtype == "bf16":
-        single = struct.pack("<f", number)
+        # The upper half of an f32.
+        single = _packed(number, "<f", dtype)
         if single[:2] != b"\0\0":
             raise FillError(f"{number} is not exact in bf16")
         return single[2:]
-    if dtype in _SMALL_FLOATS:
-        code = _small_float(float(number), dtype)
-        return bytes([code * 17 if dtype == "fp4_e2m1" else code])
+    return _packed(number, _FORMATS[dtype], dtype)
+
+
+def _packed(number: int | float, form: str, dtype: str) -> bytes:
     try:
-        packed = struct.pack(_FORMATS[dtype], number)
+        packed = struct.pack(form, number)
     except (struct.error, OverflowError):
         raise FillError(f"{number} does not fit {dtype}") from None
-    if struct.unpack(_FORMATS[dtype], packed)[0] != number:
+    if struct.unpack(form, packed)[0] != number:
         raise FillError(f"{number} is not exact in {dtype}")
     return packed
 
 
-def _small_float(number: float, dtype: str) -> int:
+def _small_float(number: int | float, dtype: str) -> int:
     exponent_bits, mantissa_bits, bias, largest = _SMALL_FLOATS[dtype]
     for code in range(1 << (exponent_bits + mantissa_bits)):
         exponent, mantissa = divmod(code, 1 << mantissa_bits)

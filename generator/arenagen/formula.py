@@ -489,8 +489,9 @@ def infer(
             wanted += [wanted[-1]] * (given - len(wanted))
         if given != len(wanted):
             least = "at least " if signature.rest else ""
+            noun = "argument" if len(wanted) == 1 else "arguments"
             raise FormulaError(
-                f"`{node.name}` takes {least}{len(wanted)} arguments; {given} given",
+                f"`{node.name}` takes {least}{len(wanted)} {noun}; {given} given",
                 node.at,
             )
         for position, (argument, kind) in enumerate(

@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from .errors import Problem, Span, did_you_mean
 from .formula import (
+    BUILTINS,
     FUNCTION_HINTS,
     NAME_HINTS,
     TYPE_WORDS,
+    Call,
     Expr,
     FormulaError,
+    Name,
     Type,
     UnknownFunction,
     UnknownName,
@@ -32,7 +35,7 @@ from .model import (
     Shape,
     Uses,
 )
-from .symbols import Symbols, extent_formulas, layout_calls
+from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
 
 def find_cycles(symbols: Symbols) -> list[Problem]:
@@ -48,6 +51,7 @@ def find_cycles(symbols: Symbols) -> list[Problem]:
         nested = [call.layout for call in layout_calls(layout.regions)]
         edges[layout.name] = (layout.span, _reads(formulas) + nested)
         local = {let.name: _reads([let.value.expr]) for let in layout.lets}
+        edges[layout.name][1].extend(name for each in local.values() for name in each)
         spans = {let.name: let.span for let in layout.lets}
         problems += _cycles({name: (spans[name], local[name]) for name in local})
     for field in symbols.fields.values():
@@ -107,6 +111,7 @@ class _Types:
         self.symbols = symbols
         self.problems: list[Problem] = []
         self._broken: set[str] = set()
+        self._earlier: set[str] = set()
 
     def run(self) -> None:
         schema = self.symbols.schema
@@ -114,6 +119,7 @@ class _Types:
         for field in schema.config:
             if field.default is not None:
                 self._formula(field.default, field.type, "the default", self._fields)
+            self._earlier.add(field.name)
         for function in schema.functions:
             types = self._parameters(function.parameters)
             self._formula(function.value, "int", "the value", self._helper, types)
@@ -122,8 +128,8 @@ class _Types:
             for let in layout.lets:
                 types[let.name] = "int"
             for let in layout.lets:
-                self._formula(let.value, "int", "the value", self._helper, types)
-            self._extent(layout.regions, self._helper, types)
+                self._formula(let.value, "int", "the value", self._layout, types)
+            self._extent(layout.regions, self._layout, types)
             if layout.accessor is not None:
                 self._layout_call(layout.accessor, self._anything, {})
         for buffer in schema.buffers:
@@ -134,6 +140,7 @@ class _Types:
                     self._formula(floor, "int", "the size", self._anything)
         for trim in schema.trims:
             self._gate(trim.when)
+        self._modules()
 
     def _lets(self) -> None:
         symbols = self.symbols
@@ -221,7 +228,7 @@ class _Types:
                     Problem(
                         "AR062",
                         f"the layout `{call.layout}` has no parameter `{name}`",
-                        formula.scalar.span,
+                        call.places[name],
                         hint=did_you_mean(name, list(wanted)),
                     )
                 )
@@ -249,6 +256,10 @@ class _Types:
                     raise FormulaError(
                         f"`{node.name}` cannot be read here", node.at, why
                     )
+            for call in calls(formula.expr):
+                if call.name not in BUILTINS and (why := allowed(call.name)):
+                    at = (call.at[0], call.at[0] + len(call.name))
+                    raise FormulaError(f"`{call.name}` cannot be called here", at, why)
             if wanted is not None and found != wanted:
                 raise FormulaError(
                     f"{what} is {TYPE_WORDS[found]}; it must be {TYPE_WORDS[wanted]}",
@@ -260,11 +271,15 @@ class _Types:
             error.hint = NAME_HINTS.get(error.name) or did_you_mean(error.name, known)
             if error.name in self.symbols.buffers:
                 error.hint = "a formula reads inputs, not the sizes of other buffers"
+            elif error.name in self.symbols.signatures:
+                error.hint = f"call the function: `{error.name}(…)`"
             self.problems.append(formula_problem("AR041", error, formula.scalar))
         except UnknownFunction as error:
             error.hint = FUNCTION_HINTS.get(error.name) or did_you_mean(
                 error.name, list(self.symbols.signatures)
             )
+            if error.name in self.symbols.kinds or error.name in local:
+                error.hint = "it is a value; write a product with `*`"
             self.problems.append(formula_problem("AR042", error, formula.scalar))
         except FormulaError as error:
             self.problems.append(formula_problem("AR043", error, formula.scalar))
@@ -276,20 +291,60 @@ class _Types:
         return None
 
     def _fields(self, name: str) -> str | None:
-        if self.symbols.kinds.get(name) in ("field", "constant"):
+        if self.symbols.kinds.get(name) == "constant" or name in self._earlier:
             return None
+        if name in self.symbols.fields:
+            return "a default reads fields that stand before it; move one of the two"
         return "a default reads other fields and constants only"
 
     def _helper(self, name: str) -> str | None:
+        return self._without(name, {"limit": "a limit"})
+
+    def _layout(self, name: str) -> str | None:
+        kinds = {"limit": "a limit", "lever": "a lever", "target": "the target"}
+        return self._without(name, kinds)
+
+    def _without(self, name: str, kinds: Mapping[str, str]) -> str | None:
+        """Why a name that leads to one of the kinds cannot be read."""
         symbols = self.symbols
-        if name in symbols.lets:
-            leaves = symbols.leaves([symbols.lets[name].value.expr])
-            if any(kind == "limit" for kind, _ in leaves):
-                return f"`{name}` depends on a limit; make it a parameter"
-            return None
-        if symbols.kinds.get(name) == "limit":
-            return "make it a parameter, so that callers can pass their own"
+        if name in symbols.functions or name in symbols.layouts:
+            leaves = symbols.leaves([Call(name, ())])
+        else:
+            leaves = symbols.leaves([Name(name)])
+        for kind, _ in sorted(leaves):
+            if kind in kinds:
+                if symbols.kinds.get(name) == kind:
+                    return "make it a parameter, so that callers can pass their own"
+                return f"it depends on {kinds[kind]}; make it a parameter"
         return None
+
+    def _modules(self) -> None:
+        """Report functions that call layouts while layouts call functions.
+
+        The modules of both would import each other.
+        """
+        symbols = self.symbols
+
+        def called(exprs: list[Expr], section: Mapping[str, object]) -> str | None:
+            lets = symbols.lets_of(exprs)
+            exprs = [*exprs, *(symbols.lets[name].value.expr for name in lets)]
+            found = (call.name for expr in exprs for call in calls(expr))
+            return next((name for name in found if name in section), None)
+
+        for layout in symbols.schema.layouts:
+            other = called([*layout_formulas(layout, symbols)], symbols.functions)
+            for function in symbols.schema.functions:
+                own = called([function.value.expr], symbols.layouts)
+                if own and other:
+                    problem = Problem(
+                        "AR048",
+                        f"the function `{function.name}` calls the layout `{own}`, and "
+                        f"the layout `{layout.name}` calls the function `{other}`",
+                        function.span,
+                        hint="let only one of the two sections call the other",
+                        related=(("layout", layout.span),),
+                    )
+                    self.problems.append(problem)
 
 
 def _type_hint(found: Type, wanted: Type) -> str:

@@ -104,6 +104,7 @@ class _Loader:
                     _number(node, "default", 0),
                     _number(node, "minimum", 1),
                     span,
+                    _places(node),
                 )
                 for name, span, node in _entries(root, "target")
             ),
@@ -135,6 +136,7 @@ class _Loader:
                     _text(node, "method"),
                     _optional_text(node, "rows_method"),
                     span,
+                    _places(node),
                 )
                 for name, span, node in _entries(root, "groups")
             ),
@@ -164,6 +166,11 @@ class _Loader:
             log_buffers=_texts(log, "buffers"),
             log_fields=_texts(log, "fields"),
             span=root.key("arena").span,
+            places={
+                **dict(_references(log, "buffers")),
+                **dict(_references(log, "fields")),
+                **_places(node),
+            },
         )
 
     def _limit(self, name: str, span: Span, node: Mapping) -> Limit:
@@ -177,6 +184,7 @@ class _Loader:
             default=None if default is None else _number(node, "default", 0),
             tokens=_flag(node, "tokens"),
             span=span,
+            places=_places(node),
         )
 
     def _field(self, name: str, span: Span, node: Mapping) -> Field:
@@ -236,19 +244,35 @@ class _Loader:
             default, default_name = meaning(given)
         elif kind == "bool":
             default = "off_when" in _keys(node)
-        words: list[tuple[str, int | str, str | None]] = []
+        words: dict[str, tuple[int | str, str | None, Span]] = {}
         table = node.get("words")
-        if isinstance(table, Mapping):
+        if isinstance(table, Mapping) and kind != "bool":
             for key, value in table.entries:
                 assert isinstance(value, Scalar)
+                word = str(key.value).strip().lower()
+                if word in words:
+                    self._report(
+                        "AR044",
+                        f"the lever `{name}` has the word `{word}` twice",
+                        key.span,
+                        "blanks around a word and its case do not count",
+                        ("first", words[word][2]),
+                    )
                 result, constant = meaning(value)
-                words.append((str(key.value).lower(), result, constant))
+                words[word] = (result, constant, key.span)
         clamp = node.get("clamp")
         bounds: tuple[int, int] | None = None
         if isinstance(clamp, Sequence):
             low, high = (item.value for item in clamp.items if isinstance(item, Scalar))
             assert isinstance(low, int) and isinstance(high, int)
             bounds = (low, high)
+            if low > high:
+                self._report(
+                    "AR046",
+                    f"the lever `{name}` is clamped from {low} to {high}",
+                    clamp.span,
+                    "give the smaller bound first",
+                )
         self._lever_kind(name, span, node, kind)
         return Lever(
             name=name,
@@ -259,10 +283,11 @@ class _Loader:
             default_name=default_name,
             on_when=_texts(node, "on_when"),
             off_when=_texts(node, "off_when"),
-            words=tuple(words),
+            words=tuple((word, *words[word][:2]) for word in words),
             clamp=bounds,
             arms=_optional_text(node, "arms"),
             span=span,
+            places=_places(node),
         )
 
     def _lever_kind(self, name: str, span: Span, node: Mapping, kind: Type) -> None:
@@ -276,6 +301,8 @@ class _Loader:
             )
         other = [key for key in ("words", "clamp") if key in keys]
         wrong = other if kind == "bool" else ways
+        if kind == "str" and "clamp" in keys:
+            wrong = [*wrong, "clamp"]
         for key in wrong:
             self._report(
                 "AR032",
@@ -314,7 +341,7 @@ class _Loader:
         texts = [item for item in items if isinstance(item, str)]
         if numbers and texts:
             self._report("AR034", f"`{name}` mixes integers and texts", span)
-        if numbers and numbers != sorted(set(numbers)):
+        elif numbers and numbers != sorted(set(numbers)):
             self._report(
                 "AR035",
                 f"the list `{name}` does not ascend",
@@ -340,9 +367,8 @@ class _Loader:
         accessor = node.get("accessor")
         call: LayoutCall | None = None
         if isinstance(accessor, Mapping):
-            call = LayoutCall(
-                name, self._arguments(accessor), node.key("accessor").span
-            )
+            span = node.key("accessor").span
+            call = self._layout_call(name, accessor, span)
         return Layout(
             name=name,
             doc=_text(node, "doc"),
@@ -387,7 +413,13 @@ class _Loader:
                         name=use,
                         doc=_text(each, "doc"),
                         when=self._optional_formula(each, "when"),
-                        extent=self._single(each, _dtype(each) or dtype, at, use),
+                        extent=self._single(
+                            each,
+                            _dtype(each) or dtype,
+                            at,
+                            use,
+                            _number(each, "align", 1),
+                        ),
                         span=at,
                     )
                     for use, at, each in _entries(node, "uses")
@@ -410,6 +442,7 @@ class _Loader:
             carve=_flag(node, "carve"),
             align=_number(node, "align", DEFAULT_ALIGN),
             span=span,
+            places=_places(node),
         )
 
     def _init(self, node: Mapping) -> Fill | None:
@@ -454,8 +487,15 @@ class _Loader:
         return False
 
     def _single(
-        self, node: Mapping, dtype: Dtype | None, span: Span, name: str
+        self,
+        node: Mapping,
+        dtype: Dtype | None,
+        span: Span,
+        name: str,
+        align: int = 1,
     ) -> SingleExtent:
+        """The extent of an entry; `align` is that of its regions."""
+        self._lone(node)
         if not self._one_extent(node, span, name):
             return Bytes(Formula(Int(0), Scalar(0, span)))
         if isinstance(shape := node.get("shape"), Sequence):
@@ -471,17 +511,35 @@ class _Loader:
         if node.get("bytes") is not None:
             return Bytes(self._formula(node, "bytes"))
         if node.get("layout") is not None:
-            return LayoutCall(
-                _text(node, "layout"), self._arguments(node), node.key("layout").span
-            )
-        return self._regions(node, dtype, _number(node, "align", 1))
+            value = node.get("layout")
+            assert value is not None
+            return self._layout_call(_text(node, "layout"), node, value.span)
+        return self._regions(node, dtype, align)
 
-    def _arguments(self, node: Mapping) -> tuple[tuple[str, Formula], ...]:
+    def _lone(self, node: Mapping) -> None:
+        """Report keys that do nothing without another one, or beside it."""
+        keys = _keys(node)
+        for key, other, wanted in (
+            ("arguments", "layout", True),
+            ("align", "at", False),
+        ):
+            if key in keys and (other in keys) != wanted:
+                word = "without" if wanted else "beside"
+                self._report(
+                    "AR047",
+                    f"`{key}` does nothing {word} `{other}`",
+                    node.key(key).span,
+                    "remove it",
+                )
+
+    def _layout_call(self, layout: str, node: Mapping, span: Span) -> LayoutCall:
         arguments = node.get("arguments")
-        if not isinstance(arguments, Mapping):
-            return ()
-        return tuple(
-            (str(key.value), self._parse(value)) for key, value in arguments.entries
+        entries = arguments.entries if isinstance(arguments, Mapping) else ()
+        return LayoutCall(
+            layout,
+            tuple((str(key.value), self._parse(value)) for key, value in entries),
+            span,
+            {str(key.value): key.span for key, _ in entries},
         )
 
     def _formula(self, node: Mapping, key: str) -> Formula:
@@ -500,8 +558,15 @@ class _Loader:
             self.problems.append(problem)
         return formula
 
-    def _report(self, code: str, message: str, span: Span, hint: str = "") -> None:
-        self.problems.append(Problem(code, message, span, hint=hint))
+    def _report(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        hint: str = "",
+        *related: tuple[str, Span],
+    ) -> None:
+        self.problems.append(Problem(code, message, span, hint, related=related))
 
 
 def _entries(node: Mapping, section: str) -> Iterator[tuple[str, Span, Mapping]]:
@@ -524,6 +589,10 @@ def _text(node: Node | None, key: str) -> str:
 
 def _optional_text(node: Mapping, key: str) -> str | None:
     return None if node.get(key) is None else _text(node, key)
+
+
+def _places(node: Mapping) -> dict[str, Span]:
+    return {str(key.value): value.span for key, value in node.entries}
 
 
 def _texts(node: Node | None, key: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from . import naming
 from .describe import buffer_details, extent_text
 from .emit import positive_when
 from .fills import fill_pattern
-from .formula import Expr, Logic, spell
+from .formula import Call, Expr, IfElse, Int, Logic, Name, spell
 from .lower_layouts import LayoutLowering
 from .lower_scope import FACTS, Scope, bytes_literal
 from .model import (
@@ -37,22 +37,14 @@ class BufferLowering(LayoutLowering):
             facts = positive_when(buffer.when.expr, True)
         body, parts = self.buffer_size(scope, buffer, facts)
         if buffer.min_bytes is not None:
-            parts.append((scope.text(buffer.min_bytes.expr, buffer.name), ""))
-        value = parts[0][0]
-        if len(parts) > 1 and not any(comment for _, comment in parts):
-            value = f"max({', '.join(text for text, _ in parts)})"
-        elif len(parts) > 1:
-            inside = "".join(
-                (f"\n# {comment}\n" if comment else "\n") + f"{text},"
-                for text, comment in parts
-            )
-            value = f"max({inside}\n)"
+            parts.append((scope.tree(buffer.min_bytes.expr, buffer.name), ""))
+        value = _largest(parts)
         if buffer.when is not None:
-            gate = scope.text(buffer.when.expr, buffer.name)
-            other = "0"
+            gate = scope.tree(buffer.when.expr, buffer.name)
+            other: Expr = Int(0)
             if buffer.otherwise is not None:
-                other = scope.text(buffer.otherwise.expr, buffer.name)
-            value = f"({value} if {gate} else {other})"
+                other = scope.tree(buffer.otherwise.expr, buffer.name)
+            value = IfElse(gate, value, other)
         fill = "" if buffer.init is None else bytes_literal(fill_pattern(buffer))
         methods = {group.name: group.method for group in self.schema.groups}
         groups = [methods[name] for name, _ in buffer.groups]
@@ -74,37 +66,37 @@ class BufferLowering(LayoutLowering):
             fill_literal=fill or 'b""',
             align=buffer.align,
             size_body=tuple(body),
-            size_value=value,
+            size_value=f"({spell(value)})" if buffer.when else spell(value),
             pointer=self.pointer(buffer),
         )
 
     def buffer_size(
         self, scope: Scope, buffer: Buffer, facts: FACTS
-    ) -> tuple[list[StatementView], list[tuple[str, str]]]:
+    ) -> tuple[list[StatementView], list[tuple[Expr, str]]]:
         """Statements, and the candidates for the largest size with a comment each."""
         body: list[StatementView] = []
         if not isinstance(buffer.extent, Uses):
-            text = self.single_size(
+            size = self.single_size(
                 scope, buffer.extent, buffer.name, buffer.name, facts, body
             )
-            return body, [(text, "")]
+            return body, [(size, "")]
         parts = []
         for use in buffer.extent.items:
             known = facts
             if use.when is not None:
                 known |= positive_when(use.when.expr, True)
-            text = self.single_size(
+            size = self.single_size(
                 scope,
                 use.extent,
-                f"{buffer.name}_{use.name}",
+                naming.use_end(buffer.name, use.name),
                 f"{buffer.name}.{use.name}",
                 known,
                 body,
             )
             if use.when is not None:
-                gate = scope.text(use.when.expr, buffer.name, facts)
-                text = f"{text} if {gate} else 0"
-            parts.append((text, use.name))
+                gate = scope.tree(use.when.expr, buffer.name, facts)
+                size = IfElse(gate, size, Int(0))
+            parts.append((size, use.name))
         return body, parts
 
     def single_size(
@@ -115,16 +107,17 @@ class BufferLowering(LayoutLowering):
         what: str,
         facts: FACTS,
         body: list[StatementView],
-    ) -> str:
+    ) -> Expr:
         if isinstance(extent, Regions):
-            statements, text = self.regions_size(scope, extent, variable, what, facts)
+            statements, size = self.regions_size(scope, extent, variable, what, facts)
             body += statements
-            return text
-        return spell(self.size(scope, extent, what, facts))
+            return size
+        return self.size(scope, extent, what, facts)
 
     def inputs(self, buffer: Buffer) -> tuple[str, ...]:
         formulas = [each.expr for each in extent_formulas(buffer.extent)]
-        formulas += [each.expr for each in (buffer.when, buffer.min_bytes) if each]
+        optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
+        formulas += [each.expr for each in optional if each]
         for call in layout_calls(buffer.extent):
             layout = self.symbols.layouts[call.layout]
             formulas += layout_formulas(layout, self.symbols)
@@ -206,6 +199,19 @@ class BufferLowering(LayoutLowering):
         condition = scope.text(trim.when.expr, trim.name)
         buffers = tuple(name for name, _ in trim.buffers)
         return TrimView(trim.name, trim.doc, condition, buffers)
+
+
+def _largest(parts: list[tuple[Expr, str]]) -> Expr:
+    """The largest of the candidates, each under its comment."""
+    if len(parts) == 1:
+        return parts[0][0]
+    if not any(comment for _, comment in parts):
+        return Call("max", tuple(size for size, _ in parts))
+    inside = "".join(
+        (f"\n# {comment}\n" if comment else "\n") + f"{spell(size)},"
+        for size, comment in parts
+    )
+    return Name(f"max({inside}\n)")
 
 
 def lower_group(

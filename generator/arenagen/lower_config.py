@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .formula import names, quote, spell
+from .formula import names, quote
 from .lower_scope import CHECKS, EMPTY, PYTHON_TYPES, Lowering, python_literal
 from .model import Field, Function, Lever
 from .plan import (
@@ -23,12 +23,9 @@ class ConfigLowering(Lowering):
         default, derived = EMPTY[field.type], ""
         if field.default is not None:
             value = field.default.expr
+            default = self.scope("config", field="self.").text(value, field.name)
             if any(names(value)):
-                scope = self.scope("config", field="self.")
-                default = "DERIVED"
-                derived = scope.text(value, field.name)
-            else:
-                default = spell(value)
+                default, derived = "DERIVED", default
         check = f"{CHECKS[field.type]}({quote(field.name)}, self.{field.name})"
         return FieldView(
             field.name,

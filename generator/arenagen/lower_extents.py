@@ -46,7 +46,7 @@ class ExtentLowering(Lowering):
         variable: str,
         what: str,
         facts: FACTS = frozenset(),
-    ) -> tuple[list[StatementView], str]:
+    ) -> tuple[list[StatementView], Expr]:
         """Statements and the final expression for the bytes of laid-out regions."""
         body: list[StatementView] = []
         end: Expr = Int(0)
@@ -65,7 +65,7 @@ class ExtentLowering(Lowering):
             if gate is not None:
                 after = IfElse(scope.tree(gate, place, facts), after, end)
             end = after
-        return body, spell(end)
+        return body, end
 
     def region_start(self, scope: Scope, region: Region, end: Expr, what: str) -> Expr:
         if region.at is not None:

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 
 from . import naming
-from .formula import Binary, Expr, Int, Name, quote, spell
+from .formula import Binary, Expr, IfElse, Int, Name, quote, spell
 from .lower_extents import ExtentLowering
 from .lower_scope import PYTHON_TYPES, Scope, layout_reads_config
-from .model import Buffer, Bytes, Layout, LayoutCall, Regions, Shape
+from .model import Buffer, Bytes, Layout, LayoutCall, Shape
 from .plan import (
     LayoutAccessorView,
     LayoutView,
@@ -45,8 +45,10 @@ class LayoutLowering(ExtentLowering):
             if not pure_config(symbols, let)
         ]
         before = (*outer, *inner)
-        body, value = self.regions_size(scope, layout.regions, "end", layout.name)
-        needed = _needed(before, [*(each.value for each in body), value])
+        body, end = self.regions_size(scope, layout.regions, "end", layout.name)
+        value = spell(end)
+        regions, after = self.regions(scope, layout)
+        placed = [each.value for region in regions for each in region.body]
         return LayoutView(
             name=layout.name,
             class_name=naming.layout_class(layout.name),
@@ -57,14 +59,20 @@ class LayoutLowering(ExtentLowering):
                 for each in layout.parameters
             ),
             reads_config=reads_config,
-            size_body=(*needed, *body),
+            size_body=(
+                *_needed(before, [*(each.value for each in body), value]),
+                *body,
+            ),
             size_value=value,
-            place_body=before,
-            regions=self.regions(scope, layout),
-            size_after=self._end_of(layout.regions),
+            place_body=_needed(before, placed),
+            regions=regions,
+            size_after=after,
         )
 
-    def regions(self, scope: Scope, layout: Layout) -> tuple[RegionView, ...]:
+    def regions(
+        self, scope: Scope, layout: Layout
+    ) -> tuple[tuple[RegionView, ...], str]:
+        """The regions, and where the last one ends."""
         imports = self.modules["layouts"]
         views = []
         end: Expr = Int(0)
@@ -101,8 +109,8 @@ class LayoutLowering(ExtentLowering):
                     value = f'place(base, {at}, "u8", ({nbytes},))'
                     after = Name(f"{region.name}.end")
             if region.when is not None:
-                condition = scope.text(region.when.expr, what)
-                value = f"{value} if {condition} else None"
+                condition = scope.tree(region.when.expr, what)
+                value = spell(IfElse(condition, Name(value), Name("None")))
                 kind = f"{kind} | None"
                 present = spell(after)
                 body.append(StatementView(region.name, value))
@@ -117,13 +125,7 @@ class LayoutLowering(ExtentLowering):
                 body.append(StatementView(region.name, value))
             views.append(RegionView(region.name, kind, region.doc, tuple(body)))
             end = after
-        return tuple(views)
-
-    def _end_of(self, regions: Regions) -> str:
-        last = regions.items[-1]
-        if last.when is not None:
-            return "end"
-        return f"{last.name}.end"
+        return tuple(views), spell(end)
 
     def accessor(self, layout: Layout, call: LayoutCall) -> LayoutAccessorView:
         symbols = self.symbols
@@ -153,7 +155,7 @@ class LayoutLowering(ExtentLowering):
         self.modules["layouts"].add("runtime.errors", "LayoutError")
         self.modules["layouts"].add("runtime.numeric", "check_int")
         self.modules["arena"].add("layouts", class_name)
-        scope = self.arguments_scope("arena")
+        scope = self.pointer_scope()
         tokens = ("limit", self.schema.token_limit.name)
         given = dict(buffer.extent.arguments)
         views = {
@@ -186,14 +188,7 @@ class LayoutLowering(ExtentLowering):
 
     def pointer_locals(self) -> tuple[StatementView, ...]:
         """What the layout arguments of all pointers read, as statements."""
-        scope = self.scope(
-            "arena",
-            field="self.config.",
-            pure="self.config.",
-            limit="self.",
-            lever="self.levers.",
-            target="self.target.",
-        )
+        scope = self.pointer_scope()
         exprs = [
             formula.expr
             for buffer in self.schema.buffers
@@ -201,6 +196,18 @@ class LayoutLowering(ExtentLowering):
             for _, formula in buffer.extent.arguments
         ]
         return self.locals_for(scope, exprs, limit="self.")
+
+    def pointer_scope(self) -> Scope:
+        """The scope of an arena's method that takes no arguments."""
+        return self.scope(
+            "arena",
+            owner="self.",
+            field="self.config.",
+            pure="self.config.",
+            limit="self.",
+            lever="self.levers.",
+            target="self.target.",
+        )
 
 
 def _needed(

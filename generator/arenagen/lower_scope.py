@@ -33,7 +33,7 @@ class Scope:
     """Spells formulas for one emitted module or function, and notes its imports.
 
     `spelling` gives the text of the fields, lets, levers, limits and target constants
-    that are not plain locals here.
+    that are not plain locals here; `owner` leads to the config, levers and target.
     """
 
     def __init__(
@@ -42,11 +42,13 @@ class Scope:
         module: str,
         imports: Imports,
         spelling: Callable[[str], str | None],
+        owner: str = "",
     ) -> None:
         self.symbols = symbols
         self.module = module
         self.imports = imports
         self._spelling = spelling
+        self._owner = owner
         constants = {
             each.name: each.value
             for each in symbols.schema.constants
@@ -76,8 +78,12 @@ class Scope:
         if self.module != "functions":
             self.imports.add("functions", name)
         kinds = {kind for kind, _ in symbols.leaves([function.value.expr])}
-        before = (Name("config"),) if "field" in kinds else ()
-        keywords = {"lever": Name("levers=levers"), "target": Name("target=target")}
+        owner = self._owner
+        before = (Name(f"{owner}config"),) if "field" in kinds else ()
+        keywords = {
+            "lever": Name(f"levers={owner}levers"),
+            "target": Name(f"target={owner}target"),
+        }
         after = (text for kind, text in keywords.items() if kind in kinds)
         return Call(name, (*before, *arguments, *after))
 
@@ -85,7 +91,8 @@ class Scope:
         function = naming.layout_function(layout.name)
         if self.module != "layouts":
             self.imports.add("layouts", function)
-        before = (Name("config"),) if layout_reads_config(self.symbols, layout) else ()
+        reads_config = layout_reads_config(self.symbols, layout)
+        before = (Name(f"{self._owner}config"),) if reads_config else ()
         return Call(function, (*before, *arguments))
 
     def _nonnegative(self, name: str) -> bool:
@@ -126,10 +133,10 @@ class Lowering:
                 let.value.expr, self.symbols.types, self.symbols.signatures
             )
 
-    def scope(self, module: str, **prefixes: str) -> Scope:
+    def scope(self, module: str, *, owner: str = "", **prefixes: str) -> Scope:
         """A scope for an emitted module; see `dotted` for the prefixes."""
         spelling = dotted(self.symbols, **prefixes)
-        return Scope(self.symbols, module, self.modules[module], spelling)
+        return Scope(self.symbols, module, self.modules[module], spelling, owner)
 
     def sizes_scope(self, module: str) -> Scope:
         """The scope of a function with fields and lets as locals."""

@@ -6,12 +6,16 @@ span of its name, outside equality.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from .errors import Span
 from .formula import Expr, Type
 from .source import Scalar
+
+# Where the values of an entry's keys stand.
+Places: TypeAlias = Mapping[str, Span]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class ArenaInfo:
     log_buffers: tuple[str, ...]
     log_fields: tuple[str, ...]
     span: Span = field(compare=False)
+    places: Places = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class TargetConstant:
     default: int
     minimum: int
     span: Span = field(compare=False)
+    places: Places = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +100,7 @@ class Limit:
     default: int | None
     tokens: bool
     span: Span = field(compare=False)
+    places: Places = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +136,7 @@ class Lever:
     clamp: tuple[int, int] | None
     arms: str | None
     span: Span = field(compare=False)
+    places: Places = field(default_factory=dict, compare=False)
 
 
 ConstantValue: TypeAlias = int | bool | str | tuple[str, ...] | tuple[int, ...]
@@ -198,6 +206,7 @@ class LayoutCall:
     layout: str
     arguments: tuple[tuple[str, Formula], ...]
     span: Span = field(compare=False)
+    places: Places = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +274,7 @@ class Group:
     method: str
     rows_method: str | None
     span: Span = field(compare=False)
+    places: Places = field(default_factory=dict, compare=False)
 
 
 Fill: TypeAlias = Literal["zeros", "ones"] | int | float
@@ -288,6 +298,7 @@ class Buffer:
     carve: bool
     align: int
     span: Span = field(compare=False)
+    places: Places = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

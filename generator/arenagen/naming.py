@@ -40,31 +40,154 @@ SIZES_MEMBERS = frozenset(
     {"as_dict", "count", "from_config", "index", "total_bytes", "trimmed"}
 )
 CONFIG_MEMBERS = frozenset({"from_hf", "from_mapping", "shard"})
+# Attributes and methods of the arena that begin with `_`, as a zeroing plan does.
+ARENA_PRIVATE = frozenset(
+    {
+        "allocate",
+        "build",
+        "checksum_set",
+        "clear",
+        "fill",
+        "forget",
+        "free",
+        "gpu",
+        "memory",
+        "released",
+        "require_live",
+        "shapes",
+    }
+)
+# Fields of every layout beside its own.
+LAYOUT_MEMBERS = frozenset({"count", "index", "nbytes", "of"})
 # Names that the emitted functions use beside the schema's own.
 LOCALS = frozenset(
     {
+        "absent",
         "align",
+        "arena",
+        "asked",
+        "backend",
         "base",
+        "bound",
+        "build",
+        "buffer_shapes",
+        "capacity",
         "cdiv",
+        "check",
+        "check_int",
+        "checksum_buffer",
         "clamp",
         "cls",
         "config",
         "count",
+        "dataclass",
         "end",
+        "environ",
+        "error",
+        "failure",
+        "file",
+        "fill",
         "floordiv",
+        "format_bytes",
         "gpu",
+        "impossible_size",
+        "info",
+        "inputs",
+        "keys",
+        "layout",
         "levers",
+        "logging",
+        "memory",
         "modulo",
+        "most",
+        "name",
+        "new_clear",
+        "new_memory",
         "next_in",
+        "os",
+        "partial",
         "place",
+        "placement",
+        "ptr",
+        "reserve",
         "self",
+        "selfcheck",
+        "shape_of_view",
+        "shapes",
         "shift",
         "sizes",
+        "sizes_of_pass",
+        "small",
         "stream",
-        "target",
         "tag",
+        "target",
         "total",
         "trimmed",
+        "view_device",
+        "warnings",
+    }
+)
+# Constants and classes of the emitted modules.
+MODULE_NAMES = frozenset(
+    {
+        "AllocationError",
+        "Any",
+        "ArenaError",
+        "BUFFERS",
+        "BackendError",
+        "BufferChecksum",
+        "BufferInfo",
+        "BufferSizes",
+        "Callable",
+        "CarveError",
+        "ChecksumReport",
+        "ClassVar",
+        "ClearError",
+        "ConfigError",
+        "CudaBackend",
+        "CudaError",
+        "DEFAULT_TARGET",
+        "DERIVED",
+        "DevicePtr",
+        "EMPTY_PLAN",
+        "FLAT",
+        "Final",
+        "GpuBackend",
+        "HfFile",
+        "HostBackend",
+        "LayoutError",
+        "Levers",
+        "MAX_SIZE",
+        "Mapping",
+        "ModelConfig",
+        "ModelResource",
+        "NULL",
+        "NamedTuple",
+        "OutOfMemoryError",
+        "PLACEMENTS",
+        "PathLike",
+        "Placement",
+        "PointerError",
+        "Region",
+        "ReleaseError",
+        "ReleasedError",
+        "SLAB_ORDER",
+        "Self",
+        "Selfcheck",
+        "SelfcheckReport",
+        "Shapes",
+        "SizeError",
+        "Slab",
+        "Stream",
+        "Target",
+        "Teardown",
+        "TeardownError",
+        "TensorView",
+        "TracebackType",
+        "TypeAlias",
+        "ViewError",
+        "ZeroPlan",
+        "ZeroRange",
     }
 )
 # One-letter names that read as a digit.
@@ -92,9 +215,16 @@ def bad_identifier(name: str) -> str | None:
         return "would hide a Python builtin"
     if name in AMBIGUOUS:
         return "reads as a digit"
-    if name in LOCALS:
+    if name in LOCALS or name in MODULE_NAMES:
         return "is used by the emitted code itself"
     return None
+
+
+def bad_region(name: str) -> str | None:
+    """Why `name` cannot be a parameter or a region of a layout, or None."""
+    if name in LAYOUT_MEMBERS:
+        return "is a member of every layout"
+    return bad_identifier(name)
 
 
 def bytes_accessor(buffer: str) -> str:
@@ -105,6 +235,11 @@ def bytes_accessor(buffer: str) -> str:
 def carve_method(buffer: str) -> str:
     """The method that carves from a slab buffer."""
     return f"carve_{buffer}"
+
+
+def use_end(buffer: str, use: str) -> str:
+    """The local that holds the end of a use's regions while they are sized."""
+    return f"{buffer}_{use}"
 
 
 def pascal(name: str) -> str:

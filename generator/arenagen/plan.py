@@ -318,7 +318,8 @@ class PointerView:
             f"The regions of {self.buffer} for a pass, with their pointers.",
             *(f"{each.name}: {_lower_first(each.doc)}" for each in self.parameters),
             "Raise LayoutError for more than the buffer was sized for, and where there "
-            "is no buffer: gated off, trimmed or released.",
+            "is no buffer (gated off, trimmed or released), ConfigError for less than "
+            "1.",
         )
 
 

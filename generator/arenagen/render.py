@@ -152,5 +152,5 @@ def string_argument(text: str, indent: int) -> str:
 
 
 def lower_first(text: str) -> str:
-    """The text as the rest of a line: `Tokens of …` to `tokens of …`."""
-    return text if text[:2].isupper() else text[:1].lower() + text[1:]
+    """The text as the rest of a docstring's line: `Tokens of …` to `tokens of …`."""
+    return _escape(text if text[:2].isupper() else text[:1].lower() + text[1:])

@@ -192,19 +192,29 @@ class _Sizing(Scope):
         return self.extent_bytes(layout.regions, _Local(self, dict(given), lets))
 
     def buffers(self) -> Iterator[BufferSize]:
-        trimmed = {
-            name
-            for trim in self.schema.trims
-            if evaluate(trim.when.expr, self)
-            for name, _ in trim.buffers
-        }
+        trimmed = set(self.trimmed())
         for buffer in self.schema.buffers:
             try:
                 yield self.buffer(buffer, buffer.name in trimmed)
             except EvaluationError as error:
+                formulas = [each.expr for each in extent_formulas(buffer.extent)]
+                optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
+                formulas += [each.expr for each in optional if each]
+                inputs = self._inputs_of(formulas)
+                raise SizingError(f"{buffer.name}: {error}, with {inputs}") from None
+
+    def trimmed(self) -> Iterator[str]:
+        """The buffers that a trim empties."""
+        for trim in self.schema.trims:
+            try:
+                holds = evaluate(trim.when.expr, self)
+            except EvaluationError as error:
+                inputs = self._inputs_of([trim.when.expr])
                 raise SizingError(
-                    f"{buffer.name}: {error}, with {self._inputs_of(buffer)}"
+                    f"the trim {trim.name}: {error}, with {inputs}"
                 ) from None
+            if holds:
+                yield from (name for name, _ in trim.buffers)
 
     def buffer(self, buffer: Buffer, trimmed: bool) -> BufferSize:
         active = buffer.when is None or bool(evaluate(buffer.when.expr, self))
@@ -279,10 +289,7 @@ class _Sizing(Scope):
                     end = start + self.extent_bytes(region.extent, scope)
                 return end
 
-    def _inputs_of(self, buffer: Buffer) -> str:
-        formulas = [each.expr for each in extent_formulas(buffer.extent)]
-        optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
-        formulas += [each.expr for each in optional if each]
+    def _inputs_of(self, formulas: list[Expr]) -> str:
         read = {
             name
             for kind, name in self.symbols.leaves(formulas)

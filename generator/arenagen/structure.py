@@ -7,12 +7,13 @@ test of shape.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from . import resources
-from .errors import Problem, did_you_mean
+from .errors import Problem, Span, did_you_mean
 from .source import Mapping, Node, Scalar, Sequence, plain
 
 _KINDS = {
@@ -23,6 +24,12 @@ _KINDS = {
     "number": "a number",
     "boolean": "true or false",
 }
+_PATTERNS = {
+    "^[A-Z][A-Za-z0-9]*$": "a capital letter, then letters and digits",
+    "^[A-Z][A-Z0-9_]*$": "a capital letter, then capitals, digits and `_`",
+    "^[a-z][a-z0-9_]*$": "a small letter, then small letters, digits and `_`",
+    "^[A-Za-z]$": "one letter",
+}
 
 
 def check_structure(root: Node, schema: Path | None = None) -> list[Problem]:
@@ -30,15 +37,37 @@ def check_structure(root: Node, schema: Path | None = None) -> list[Problem]:
 
     Without a path, as the schema language wants.
     """
-    import jsonschema
-
     text = (schema or resources.language_schema()).read_text(encoding="utf-8")
-    validator = jsonschema.Draft202012Validator(json.loads(text))
     problems: list[Problem] = []
-    for error in validator.iter_errors(plain(root)):
+    for error in _validator(json.loads(text)).iter_errors(plain(root)):
         path = list(error.absolute_path)
-        problems.extend(_translate(error, path, _descend(root, path)))
+        problems.extend(_translate(error, path, root))
     return problems
+
+
+def _validator(schema: Any) -> Any:
+    """A validator that coerces nothing: `1.0` is no integer, blanks are no text."""
+    import jsonschema
+    from jsonschema.validators import extend
+
+    def is_integer(_: object, value: object) -> bool:
+        return isinstance(value, int) and not isinstance(value, bool)
+
+    def pattern(_: Any, wanted: str, value: object, __: object) -> Iterator[Any]:
+        if isinstance(value, str) and not re.fullmatch(wanted, value):
+            yield jsonschema.ValidationError("")
+
+    def min_length(_: Any, wanted: int, value: object, __: object) -> Iterator[Any]:
+        if isinstance(value, str) and len(value.strip()) < wanted:
+            yield jsonschema.ValidationError("")
+
+    base = jsonschema.Draft202012Validator
+    kind: Any = extend(  # type: ignore[no-untyped-call]
+        base,
+        {"pattern": pattern, "minLength": min_length},
+        type_checker=base.TYPE_CHECKER.redefine("integer", is_integer),
+    )
+    return kind(schema)
 
 
 def _descend(node: Node, path: list[str | int]) -> Node:
@@ -51,8 +80,8 @@ def _descend(node: Node, path: list[str | int]) -> Node:
     return node
 
 
-def _translate(error: Any, path: list[str | int], node: Node) -> Iterator[Problem]:
-    where = _where(path)
+def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Problem]:
+    node, where = _descend(root, path), _where(path)
     match error.validator:
         case "additionalProperties":
             assert isinstance(node, Mapping)
@@ -71,7 +100,9 @@ def _translate(error: Any, path: list[str | int], node: Node) -> Iterator[Proble
             for key in error.validator_value:
                 if node.get(key) is None and error.message.startswith(f"'{key}'"):
                     yield Problem(
-                        "AR021", f"the key `{key}` is missing{where}", _head(node)
+                        "AR021",
+                        f"the key `{key}` is missing{where}",
+                        _name_of(root, path),
                     )
         case "type":
             wanted = error.validator_value
@@ -94,10 +125,12 @@ def _translate(error: Any, path: list[str | int], node: Node) -> Iterator[Proble
                 or "one of: " + ", ".join(choice),
             )
         case "pattern":
+            wanted = error.validator_value
             yield Problem(
                 "AR024",
-                f"{_found(node)}{where} does not match {error.validator_value}",
+                f"{_found(node)}{where} is not well formed",
                 node.span,
+                hint=_PATTERNS.get(wanted) or f"it must match {wanted}",
             )
         case "minimum":
             yield Problem(
@@ -105,20 +138,51 @@ def _translate(error: Any, path: list[str | int], node: Node) -> Iterator[Proble
                 f"{_found(node)}{where}; at least {error.validator_value}",
                 node.span,
             )
+        case "minItems" | "maxItems" if isinstance(node, Sequence) and node.items:
+            count, wanted = len(node.items), error.validator_value
+            yield Problem(
+                "AR028",
+                f"{count} {'entry' if count == 1 else 'entries'}{where}; "
+                f"it must have {wanted}",
+                node.span,
+            )
+        case "maxLength" if isinstance(node, Scalar):
+            yield Problem(
+                "AR029",
+                f"{len(str(node.value))} characters{where}; at most "
+                f"{error.validator_value}",
+                node.span,
+            )
         case "minItems" | "minProperties" | "minLength":
-            yield Problem("AR026", f"nothing{where}", node.span)
+            yield Problem("AR026", f"nothing{where}", _name_of(root, path))
         case "uniqueItems":
-            yield Problem("AR027", f"an entry twice{where}", node.span)
+            assert isinstance(node, Sequence)
+            items = [plain(item) for item in node.items]
+            for place, item in enumerate(items):
+                if item in items[:place]:
+                    yield Problem(
+                        "AR027",
+                        f"`{item}` stands twice{where}",
+                        node.items[place].span,
+                        related=(("first", node.items[items.index(item)].span),),
+                    )
         case _:
-            yield Problem("AR028", f"{error.message}{where}", node.span)
+            yield Problem("AR022", f"{error.message}{where}", node.span)
 
 
 def _where(path: list[str | int]) -> str:
     return f" in `{'.'.join(str(step) for step in path)}`" if path else ""
 
 
-def _head(node: Mapping) -> Any:
-    return node.entries[0][0].span if node.entries else node.span
+def _name_of(root: Node, path: list[str | int]) -> Span:
+    """The key that a value stands under; the file's first one for the root."""
+    parent = _descend(root, path[:-1])
+    if isinstance(parent, Mapping) and path:
+        return parent.key(str(path[-1])).span
+    node = _descend(root, path)
+    if isinstance(node, Mapping) and node.entries:
+        return node.entries[0][0].span
+    return node.span
 
 
 def _found(node: Node) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from .formula import BUILTINS, Expr, Signature, Type, calls, names
+from .formula import BUILTINS, Expr, Name, Signature, Type, calls, names
 from .model import (
     Bytes,
     Extent,
@@ -106,11 +106,14 @@ class Symbols:
         return self._leaves[name]
 
     def _call_leaves(self, name: str) -> frozenset[Leaf]:
-        if name in self.functions:
-            return self.leaves([self.functions[name].value.expr])
-        if name in self.layouts:
-            return self.leaves(layout_formulas(self.layouts[name], self))
-        return frozenset()
+        if name not in self._leaves:
+            exprs: Iterable[Expr] = ()
+            if name in self.functions:
+                exprs = [self.functions[name].value.expr]
+            elif name in self.layouts:
+                exprs = layout_formulas(self.layouts[name], self)
+            self._leaves[name] = self.leaves(exprs)
+        return self._leaves[name]
 
 
 def _signature(parameters: Iterable[Parameter]) -> Signature:
@@ -181,6 +184,14 @@ def let_order(lets: Iterable[Let], wanted: Iterable[str]) -> list[Let]:
 
 
 def pure_config(symbols: Symbols, let: Let) -> bool:
-    """Whether a let reads config fields and constants only."""
-    kinds = {kind for kind, _ in symbols.leaves([let.value.expr])}
-    return kinds <= {"field", "constant"}
+    """Whether a let reads config fields and constants only, and calls nothing.
+
+    The config cannot call sizing helpers, which are built on it.
+    """
+    own = symbols.functions.keys() | symbols.layouts.keys()
+    exprs = [
+        symbols.lets[name].value.expr for name in symbols.lets_of([Name(let.name)])
+    ]
+    kinds = {kind for kind, _ in symbols.leaves(exprs)}
+    called = {call.name for expr in exprs for call in calls(expr)}
+    return kinds <= {"field", "constant"} and not called & own

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .errors import SizeError
-from .numeric import MAX_SIZE
+from .numeric import MAX_SIZE, show
 
 
 class BufferInfo(NamedTuple):
@@ -45,13 +45,13 @@ def impossible_size(
     buffers: Mapping[str, BufferInfo],
     inputs: Mapping[str, object],
 ) -> SizeError:
-    """The error for the first size that is negative or beyond 2**63 - 1 bytes."""
-    for name, nbytes in sizes.items():
-        if 0 <= nbytes <= MAX_SIZE:
-            continue
-        info = buffers[name]
-        why = "negative" if nbytes < 0 else "more than 2**63 - 1"
-        given = ", ".join(f"{each}={inputs[each]!r}" for each in info.inputs)
-        return SizeError(f"{name}: {nbytes} bytes is {why}: {info.extent} with {given}")
-    total = sum(sizes.values())
-    return SizeError(f"all buffers together: {total} bytes is more than 2**63 - 1")
+    """The error for the first of the sizes that is negative or beyond 2**63 - 1."""
+    name, nbytes = next(
+        entry for entry in sizes.items() if not 0 <= entry[1] <= MAX_SIZE
+    )
+    info = buffers[name]
+    why = "negative" if nbytes < 0 else "more than 2**63 - 1"
+    given = ", ".join(f"{each}={show(inputs[each])}" for each in info.inputs)
+    return SizeError(
+        f"{name}: {show(nbytes)} bytes is {why}: {info.extent} with {given}"
+    )

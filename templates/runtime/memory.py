@@ -254,8 +254,9 @@ def _allocate(
 def _preflight(
     gpu: GpuBackend, asked: int, sizes: Mapping[str, int], reserve: int
 ) -> None:
-    free, total = _memory_of(gpu)
-    if free is not None and asked + reserve > free:
+    free = gpu.free_memory()
+    if asked + reserve > free:
+        total = gpu.total_memory()
         raise AllocationError.from_sizes(
             None, asked, free, total, sizes, reserve=reserve
         )
@@ -271,6 +272,7 @@ def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
 
 def _free_all(gpu: GpuBackend, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
     failures: list[tuple[str, Exception]] = []
+    interrupt: BaseException | None = None
     for name, ptr in owned:
         if not ptr:
             continue
@@ -278,4 +280,9 @@ def _free_all(gpu: GpuBackend, owned: Iterable[tuple[str, DevicePtr]]) -> Failur
             gpu.free(ptr)
         except Exception as error:
             failures.append((name, error))
+        except BaseException as stop:
+            # What comes after it would be out of reach for good.
+            interrupt = stop
+    if interrupt is not None:
+        raise interrupt
     return tuple(failures)

@@ -6,6 +6,8 @@ driver, and the one thing that neither can: time on the device, as a ratio.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,9 @@ LIMITS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def gpu() -> CudaBackend:
+    with contextlib.suppress(OSError):
+        if hasattr(ctypes.CDLL("libcuda.so.1"), "sim_reset"):
+            pytest.skip("the simulated driver is loaded; run these with -m gpu")
     try:
         return CudaBackend(device=0)
     except ArenaError as error:

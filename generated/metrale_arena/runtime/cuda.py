@@ -72,7 +72,14 @@ class CudaBackend:
         self._resource = memory_resource
         self._buffers: dict[int, Any] = {}
         self._lock = Lock()
-        self._call("cuInit", self._driver.cuInit(0))
+        try:
+            started = self._driver.cuInit(0)
+        except Exception as error:
+            raise BackendError(
+                f"the CUDA driver cannot be loaded: {error}; libcuda.so.1 comes with "
+                "the NVIDIA driver"
+            ) from error
+        self._call("cuInit", started)
         self._device = self._call("cuDeviceGet", self._driver.cuDeviceGet(device))
         self._context = self._call(
             "cuDevicePrimaryCtxRetain",
@@ -110,15 +117,27 @@ class CudaBackend:
                 f"alloc: {nbytes} bytes asked; an allocation has at least 1 byte, "
                 "leave an empty buffer NULL"
             )
-        with self._current():
-            if self._resource is not None:
-                return self._alloc_from_resource(nbytes)
-            result = self._driver.cuMemAlloc(nbytes)
-            if int(result[0]) == _OUT_OF_MEMORY:
-                free, total = self._memory_info()
-                error = self._error("cuMemAlloc", result[0], None, f"{nbytes} bytes")
-                raise OutOfMemoryError(nbytes, free, total) from error
-            return DevicePtr(int(self._call("cuMemAlloc", result, f"{nbytes} bytes")))
+        ptr = None
+        try:
+            with self._current():
+                if self._resource is not None:
+                    ptr = self._alloc_from_resource(nbytes)
+                else:
+                    ptr = self._alloc_from_driver(nbytes)
+        except CudaError:
+            # Going back to the caller's context may fail once the memory is there.
+            if ptr is not None:
+                self._free_now(ptr)
+            raise
+        return ptr
+
+    def _alloc_from_driver(self, nbytes: int) -> DevicePtr:
+        result = self._driver.cuMemAlloc(nbytes)
+        if int(result[0]) == _OUT_OF_MEMORY:
+            free, total = self._memory_info()
+            error = self._error("cuMemAlloc", result[0], None, f"{nbytes} bytes")
+            raise OutOfMemoryError(nbytes, free, total) from error
+        return DevicePtr(int(self._call("cuMemAlloc", result, f"{nbytes} bytes")))
 
     def _alloc_from_resource(self, nbytes: int) -> DevicePtr:
         try:
@@ -141,17 +160,20 @@ class CudaBackend:
     def free(self, ptr: DevicePtr) -> None:
         """Give back an allocation, named by the address that `alloc` returned."""
         with self._current():
-            if self._resource is None:
-                freed = self._driver.cuMemFree(self._driver.CUdeviceptr(int(ptr)))
-                self._call("cuMemFree", freed, ptr=ptr)
-                return
-            with self._lock:
-                buffer = self._buffers.pop(int(ptr), None)
-            if buffer is None:
-                raise BackendError(
-                    f"free: {int(ptr):#x} is no live allocation of this backend"
-                )
-            buffer.close()
+            self._free_now(ptr)
+
+    def _free_now(self, ptr: DevicePtr) -> None:
+        if self._resource is None:
+            freed = self._driver.cuMemFree(self._driver.CUdeviceptr(int(ptr)))
+            self._call("cuMemFree", freed, ptr=ptr)
+            return
+        with self._lock:
+            buffer = self._buffers.pop(int(ptr), None)
+        if buffer is None:
+            raise BackendError(
+                f"free: {int(ptr):#x} is no live allocation of this backend"
+            )
+        buffer.close()
 
     def memset(self, ptr: DevicePtr, value: int, nbytes: int) -> None:
         """Set `nbytes` bytes to `value`; work enqueued later sees them."""
@@ -195,8 +217,10 @@ class CudaBackend:
         driver = self._driver
         memset = driver.cuMemsetD8Async
         handle = driver.CUstream(stream_handle(stream))
-        current = driver.cuCtxGetCurrent()
-        if current[0] or int(current[1]) != self._context_handle:
+        status, current = driver.cuCtxGetCurrent()
+        if status:
+            self._fail("cuCtxGetCurrent", status, None, "")
+        if int(current) != self._context_handle:
             with self._current():
                 self.memset_ranges(prepared, value, stream)
             return
@@ -213,6 +237,7 @@ class CudaBackend:
             host, kept = _host_address(view)
             result = self._driver.cuMemcpyHtoD(address, host, view.nbytes)
             self._call("cuMemcpyHtoD", result, f"{view.nbytes} bytes", dst)
+            self._wait()
             del kept
 
     def copy_d2h(self, dst: WriteableBuffer, src: DevicePtr) -> None:
@@ -259,7 +284,8 @@ class CudaBackend:
             return int(self._call("cuMemGetInfo", self._driver.cuMemGetInfo())[0])
 
     def _wait(self) -> None:
-        # The blocking memsets and copies inside the device return early.
+        # Blocking memsets, uploads and copies inside the device return before the
+        # device is done, and streams that do not wait for the default one see that.
         result = self._driver.cuStreamSynchronize(self._driver.CUstream(0))
         self._call("cuStreamSynchronize", result)
 

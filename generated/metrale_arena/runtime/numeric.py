@@ -107,8 +107,14 @@ def check_strs(name: str, value: object) -> tuple[str, ...]:
 
 
 def _wrong(name: str, value: object, allowed: str) -> ConfigError:
+    shown = show(value)
+    return ConfigError(f"{name}: {shown} ({type(value).__name__}) is not {allowed}")
+
+
+def show(value: object) -> str:
+    """Return a value as an error shows it, however long it is."""
     # str() of an int of more than 4300 digits raises; hex() does not.
     text = hex(value) if isinstance(value, int) and abs(value) > 2**128 else repr(value)
     if len(text) > _SHOWN_CHARACTERS:
         text = text[:_SHOWN_CHARACTERS] + "..."
-    return ConfigError(f"{name}: {text} ({type(value).__name__}) is not {allowed}")
+    return text

@@ -13,11 +13,12 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .backend import GpuBackend, Stream
+from .backend import GpuBackend, Stream, SupportsViews
 from .device import DevicePtr
 from .errors import ArenaError, CarveError, LayoutError, ReleasedError
 from .info import BufferInfo
 from .layout import Region
+from .view import view_device
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -101,6 +102,10 @@ class Recorder:
     @property
     def default_stream(self) -> Stream:
         return self._gpu.default_stream
+
+    @property
+    def dlpack_device(self) -> tuple[int, int]:
+        return view_device(self._gpu)
 
     def total_memory(self) -> int:
         return self._gpu.total_memory()
@@ -204,6 +209,8 @@ class Selfcheck:
         self._zeroing(arena, recorder, pointers, sizes)
         if read:
             self._checksum(arena, pointers)
+        elif isinstance(self._gpu, SupportsViews):
+            self._views(arena, pointers)
         self._carves(arena, sizes)
         for name in self._layouts:
             self._no_overlap(name, getattr(arena, name))
@@ -331,6 +338,17 @@ class Selfcheck:
         }
         self.compare("the checksum probe", found, wanted)
 
+    def _views(self, arena: Any, pointers: Mapping[str, DevicePtr]) -> None:
+        for name in pointers:
+            try:
+                view = arena.tensor(name)
+            except LayoutError as error:
+                # A placeholder has memory and no shape.
+                self._note(self._buffers[name].otherwise != "", str(error))
+                continue
+            held = getattr(arena, f"{name}_bytes")
+            self._note(view.nbytes <= held, f"{name}: its view leaves the buffer")
+
     def _carves(self, arena: Any, sizes: Mapping[str, int]) -> None:
         for name, method in self._carve_methods.items():
             carve = getattr(arena, method)
@@ -374,15 +392,17 @@ class Selfcheck:
         self._note(inside and apart, f"{name}: regions overlap or leave the layout")
 
     def _release(self, arena: Any, recorder: Recorder) -> None:
-        allocated = sorted(recorder.allocated)
+        allocated = dict(recorder.allocated)
+        names = {int(getattr(arena, name)): name for name in self._buffers}
         arena.release()
-        self.compare("pointers freed", sorted(recorder.freed), allocated)
-        self.compare("allocations left", recorder.live, {})
+        left = [names.get(address, f"{address:#x}") for address in recorder.live]
+        self._note(not left, f"not freed at release: {', '.join(left)}")
+        self.compare("frees at release", len(recorder.freed), len(allocated))
         for name in self._buffers:
             gone = (getattr(arena, name), getattr(arena, f"{name}_bytes"))
             self.compare(f"{name} after release", gone, (0, 0))
         arena.release()
-        self.compare("pointers freed twice", len(recorder.freed), len(allocated))
+        self.compare("frees at a second release", len(recorder.freed), len(allocated))
         stream = self._gpu.default_stream
         for method in self._rows_methods:
             call = partial(getattr(arena, method), stream)

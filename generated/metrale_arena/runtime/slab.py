@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from operator import index
 from threading import Lock
 
 from .device import DevicePtr
@@ -34,9 +35,10 @@ class Slab:
     def carve(self, nbytes: int) -> DevicePtr:
         """Return the next `nbytes` bytes, laid right behind the last piece.
 
-        Raise CarveError when they are not there, or are fewer than 1; the slab is
-        then as it was.
+        Raise CarveError when they are not there, or are fewer than 1, and TypeError
+        for a count that is no int; the slab is then as it was.
         """
+        nbytes = index(nbytes)
         with self._lock:
             used = self._used
             if nbytes < 1 or used + nbytes > self._capacity:
