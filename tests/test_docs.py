@@ -17,6 +17,9 @@ from pathlib import Path
 import pytest
 
 from arenagen.compile import Text, check_source, emit, read_schema
+from driver.simulated import Driver
+
+pytest_plugins = ["driver.plugin"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -60,7 +63,8 @@ def run(command: list[str], folder: Path) -> str:
 
 
 def test_every_kind_of_block_is_known() -> None:
-    known = {"console", "demo", "yaml", "yaml schema", "diff", "python", "toml"}
+    known = {"console", "demo", "diff", "python", "python cuda", "toml", "yaml"}
+    known |= {"yaml schema"}
     kinds = {
         match["kind"]
         for page in PAGES
@@ -82,13 +86,52 @@ def test_python_blocks_run(body: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("body", cases("python cuda"))
+def test_cuda_blocks_run_on_the_simulated_driver(
+    body: str, loaded_driver: Driver
+) -> None:
+    preload = f"""
+import sys
+sys.path.insert(0, {str(ROOT / "tests")!r})
+from pathlib import Path
+from driver.simulated import Driver
+driver = Driver(Path({str(loaded_driver.library)!r}))
+driver.reset()
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", preload + body],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_benchmark_prints_the_rows_that_the_readme_shows() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = text.split("<!-- benchmark -->")[1].split("<!-- /benchmark -->")[0]
+    printed = run([sys.executable, "benchmarks/arena_calls.py"], ROOT)
+    for line in shown.splitlines():
+        if line.startswith("|"):
+            figure, against, *_ = line.removeprefix("|").split(" | ")
+            assert f"{figure} | {against}" in printed
+
+
 @pytest.mark.parametrize("body", cases("console"))
 def test_console_blocks_print_what_they_show(body: str, tmp_path: Path) -> None:
     if not body.startswith("$"):
         # The two commands of the first screen: this suite is one of them.
         makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
         for line in body.split("\n")[:-1]:
-            assert f"\n{line.removeprefix('make ')}:" in makefile
+            if line.startswith("make "):
+                assert f"\n{line.removeprefix('make ')}:" in makefile
+            else:
+                wanted = re.search(r"'(cuda-python.*)'", line)
+                assert wanted is not None
+                assert f'"{wanted[1]}"' in project
         return
     for name in ("schema", "tests/data", "pyproject.toml"):
         target = tmp_path / name

@@ -6,14 +6,13 @@ Works on the device's primary context, which it shares with torch, cupy and othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from .backend import Stream
-from .device import DevicePtr
+from .device import NULL, DevicePtr
 from .errors import BackendError, ConfigError, OutOfMemoryError
 
 if TYPE_CHECKING:
@@ -77,12 +76,14 @@ class CudaBackend:
                 f"the CUDA driver cannot be loaded: {error}; libcuda.so.1 comes with "
                 "the NVIDIA driver"
             ) from error
-        self._call("cuInit", started)
-        self._device = self._call("cuDeviceGet", self._driver.cuDeviceGet(device))
-        self._context = self._call(
-            "cuDevicePrimaryCtxRetain",
-            self._driver.cuDevicePrimaryCtxRetain(self._device),
-        )
+        if started[0]:
+            self._fail("cuInit", started[0])
+        status, self._device = self._driver.cuDeviceGet(device)
+        if status:
+            self._fail("cuDeviceGet", status, f"device {device}")
+        status, self._context = self._driver.cuDevicePrimaryCtxRetain(self._device)
+        if status:
+            self._fail("cuDevicePrimaryCtxRetain", status)
         self._context_handle = int(self._context)
         self._ordinal = device
         # A subclass that counts or changes memsets must see every one of them.
@@ -102,8 +103,9 @@ class CudaBackend:
         """Give the primary context back; the backend cannot be used afterwards."""
         if self._context is not None:
             self._context = None
-            release = self._driver.cuDevicePrimaryCtxRelease(self._device)
-            self._call("cuDevicePrimaryCtxRelease", release)
+            (status,) = self._driver.cuDevicePrimaryCtxRelease(self._device)
+            if status:
+                self._fail("cuDevicePrimaryCtxRelease", status)
 
     def alloc(self, nbytes: int) -> DevicePtr:
         """Return the address of `nbytes` > 0 new bytes.
@@ -115,31 +117,36 @@ class CudaBackend:
                 f"alloc: {nbytes} bytes asked; an allocation has at least 1 byte, "
                 "leave an empty buffer NULL"
             )
-        ptr = None
+        ptr = NULL
+        pushed = self._enter()
         try:
-            with self._current():
-                if self._resource is not None:
-                    ptr = self._alloc_from_resource(nbytes)
-                else:
-                    ptr = self._alloc_from_driver(nbytes)
-        except CudaError:
-            # Going back to the caller's context may fail once the memory is there.
-            if ptr is not None:
-                self._free_now(ptr)
-            raise
+            if self._resource is not None:
+                ptr = self._alloc_from_resource(nbytes)
+            else:
+                status, address = self._driver.cuMemAlloc(nbytes)
+                if status:
+                    self._refuse(nbytes, status)
+                ptr = DevicePtr(address)
+        finally:
+            try:
+                self._leave(pushed)
+            except CudaError:
+                # Nobody would learn of memory that is there by now.
+                if ptr:
+                    self._free_now(ptr)
+                raise
         return ptr
 
-    def _alloc_from_driver(self, nbytes: int) -> DevicePtr:
-        result = self._driver.cuMemAlloc(nbytes)
-        if int(result[0]) == _OUT_OF_MEMORY:
-            free, total = self._memory_info()
-            error = self._error("cuMemAlloc", result[0], None, f"{nbytes} bytes")
-            raise OutOfMemoryError(nbytes, free, total) from error
-        return DevicePtr(int(self._call("cuMemAlloc", result, f"{nbytes} bytes")))
+    def _refuse(self, nbytes: int, status: Any) -> NoReturn:
+        error = self._error("cuMemAlloc", status, None, f"{nbytes} bytes")
+        if error.status != _OUT_OF_MEMORY:
+            raise error
+        raise OutOfMemoryError(nbytes, *self._memory_info()) from error
 
     def _alloc_from_resource(self, nbytes: int) -> DevicePtr:
         try:
-            buffer = self._resource.allocate(nbytes, stream=self._resource_stream())
+            stream = import_module("cuda.core").LEGACY_DEFAULT_STREAM
+            buffer = self._resource.allocate(nbytes, stream=stream)
         except Exception as error:
             free, total = self._memory_info()
             if free is not None and nbytes > free:
@@ -147,23 +154,24 @@ class CudaBackend:
             raise BackendError(
                 f"{type(self._resource).__name__}.allocate: {nbytes} bytes: {error}"
             ) from error
-        address = int(buffer.handle)
+        ptr = DevicePtr(int(buffer.handle))
         with self._lock:
-            self._buffers[address] = buffer
-        return DevicePtr(address)
-
-    def _resource_stream(self) -> Any:
-        return import_module("cuda.core").LEGACY_DEFAULT_STREAM
+            self._buffers[ptr] = buffer
+        return ptr
 
     def free(self, ptr: DevicePtr) -> None:
         """Give back an allocation, named by the address that `alloc` returned."""
-        with self._current():
+        pushed = self._enter()
+        try:
             self._free_now(ptr)
+        finally:
+            self._leave(pushed)
 
     def _free_now(self, ptr: DevicePtr) -> None:
         if self._resource is None:
-            freed = self._driver.cuMemFree(self._driver.CUdeviceptr(int(ptr)))
-            self._call("cuMemFree", freed, ptr=ptr)
+            (status,) = self._driver.cuMemFree(int(ptr))
+            if status:
+                self._fail("cuMemFree", status, ptr=ptr)
             return
         with self._lock:
             buffer = self._buffers.pop(int(ptr), None)
@@ -179,92 +187,110 @@ class CudaBackend:
 
     def memset_pattern(self, ptr: DevicePtr, pattern: bytes, count: int) -> None:
         """Write a pattern of 1, 2 or 4 bytes `count` times; work later sees it."""
-        driver = self._driver
         name = {1: "cuMemsetD8", 2: "cuMemsetD16", 4: "cuMemsetD32"}.get(len(pattern))
         if name is None:
             raise BackendError(
                 f"memset_pattern: {len(pattern)} bytes; a pattern has 1, 2 or 4"
             )
         value = int.from_bytes(pattern, "little")
-        with self._current():
-            address = driver.CUdeviceptr(int(ptr))
-            result = getattr(driver, name)(address, value, count)
-            self._call(name, result, f"{count} elements", ptr)
+        memset = getattr(self._driver, name)
+        pushed = self._enter()
+        try:
+            (status,) = memset(int(ptr), value, count)
+            if status:
+                self._fail(name, status, f"{count} elements", ptr)
             self._wait()
+        finally:
+            self._leave(pushed)
 
     def memset_async(
         self, ptr: DevicePtr, value: int, nbytes: int, stream: Stream
     ) -> None:
         """Enqueue on `stream` the setting of `nbytes` bytes to `value`."""
-        handle = self._driver.CUstream(stream_handle(stream))
-        with self._current():
-            result = self._driver.cuMemsetD8Async(int(ptr), value, nbytes, handle)
-            self._call("cuMemsetD8Async", result, f"{nbytes} bytes", ptr)
+        handle = stream_handle(stream)
+        pushed = self._enter()
+        try:
+            (status,) = self._driver.cuMemsetD8Async(int(ptr), value, nbytes, handle)
+            if status:
+                self._fail("cuMemsetD8Async", status, f"{nbytes} bytes", ptr)
+        finally:
+            self._leave(pushed)
 
     def prepare_ranges(self, ranges: Sequence[tuple[DevicePtr, int]]) -> object:
         """Return the ranges with their addresses in the driver's own form."""
         address = self._driver.CUdeviceptr
-        return tuple((ptr, address(int(ptr)), nbytes) for ptr, nbytes in ranges)
+        return tuple((address(int(ptr)), nbytes) for ptr, nbytes in ranges)
 
     def memset_ranges(self, prepared: Any, value: int, stream: Stream) -> None:
         """Enqueue on `stream` one memset for each prepared range, in order."""
         if not self._own_memset:
-            for ptr, _, nbytes in prepared:
-                self.memset_async(ptr, value, nbytes, stream)
+            for address, nbytes in prepared:
+                self.memset_async(DevicePtr(int(address)), value, nbytes, stream)
             return
-        driver = self._driver
-        memset = driver.cuMemsetD8Async
-        handle = driver.CUstream(stream_handle(stream))
-        status, current = driver.cuCtxGetCurrent()
-        if status:
-            self._fail("cuCtxGetCurrent", status, None, "")
-        if int(current) != self._context_handle:
-            with self._current():
-                self.memset_ranges(prepared, value, stream)
-            return
-        for ptr, address, nbytes in prepared:
-            result = memset(address, value, nbytes, handle)
-            if result[0]:
-                self._fail("cuMemsetD8Async", result[0], ptr, f"{nbytes} bytes")
+        memset = self._driver.cuMemsetD8Async
+        handle = self._driver.CUstream(
+            stream if type(stream) is int else stream_handle(stream)
+        )
+        pushed = self._enter()
+        try:
+            for address, nbytes in prepared:
+                (status,) = memset(address, value, nbytes, handle)
+                if status:
+                    ptr = int(address)
+                    self._fail("cuMemsetD8Async", status, f"{nbytes} bytes", ptr)
+        finally:
+            self._leave(pushed)
 
     def copy_h2d(self, dst: DevicePtr, src: ReadableBuffer) -> None:
         """Copy all bytes of `src` to the device; work enqueued later sees them."""
         view = memoryview(src).cast("B")
-        with self._current():
-            address = self._driver.CUdeviceptr(int(dst))
-            host, kept = _host_address(view)
-            result = self._driver.cuMemcpyHtoD(address, host, view.nbytes)
-            self._call("cuMemcpyHtoD", result, f"{view.nbytes} bytes", dst)
+        host, kept = _host_address(view)
+        pushed = self._enter()
+        try:
+            (status,) = self._driver.cuMemcpyHtoD(int(dst), host, view.nbytes)
+            if status:
+                self._fail("cuMemcpyHtoD", status, f"{view.nbytes} bytes", dst)
             self._wait()
-            del kept
+        finally:
+            self._leave(pushed)
+        del kept
 
     def copy_d2h(self, dst: WriteableBuffer, src: DevicePtr) -> None:
         """Fill `dst` from the device; its length is the number of bytes."""
         view = memoryview(dst).cast("B")
         if view.readonly:
             raise BackendError("copy_d2h: the destination is read-only")
-        with self._current():
-            address = self._driver.CUdeviceptr(int(src))
-            host, kept = _host_address(view)
-            result = self._driver.cuMemcpyDtoH(host, address, view.nbytes)
-            self._call("cuMemcpyDtoH", result, f"{view.nbytes} bytes", src)
-            del kept
+        host, kept = _host_address(view)
+        pushed = self._enter()
+        try:
+            (status,) = self._driver.cuMemcpyDtoH(host, int(src), view.nbytes)
+            if status:
+                self._fail("cuMemcpyDtoH", status, f"{view.nbytes} bytes", src)
+        finally:
+            self._leave(pushed)
+        del kept
 
     def copy_d2d(self, dst: DevicePtr, src: DevicePtr, nbytes: int) -> None:
         """Copy between two ranges of the device; work enqueued later sees it."""
-        address = self._driver.CUdeviceptr
-        with self._current():
-            result = self._driver.cuMemcpyDtoD(
-                address(int(dst)), address(int(src)), nbytes
-            )
-            self._call("cuMemcpyDtoD", result, f"{nbytes} bytes", dst)
+        pushed = self._enter()
+        try:
+            (status,) = self._driver.cuMemcpyDtoD(int(dst), int(src), nbytes)
+            if status:
+                self._fail("cuMemcpyDtoD", status, f"{nbytes} bytes", dst)
             self._wait()
+        finally:
+            self._leave(pushed)
 
     def synchronize(self, stream: Stream) -> None:
         """Wait until all work enqueued on `stream` so far is done."""
-        handle = self._driver.CUstream(stream_handle(stream))
-        with self._current():
-            self._call("cuStreamSynchronize", self._driver.cuStreamSynchronize(handle))
+        handle = stream_handle(stream)
+        pushed = self._enter()
+        try:
+            (status,) = self._driver.cuStreamSynchronize(handle)
+            if status:
+                self._fail("cuStreamSynchronize", status)
+        finally:
+            self._leave(pushed)
 
     @property
     def default_stream(self) -> int:
@@ -273,48 +299,56 @@ class CudaBackend:
 
     def total_memory(self) -> int:
         """Bytes of device memory."""
-        with self._current():
-            return int(self._call("cuMemGetInfo", self._driver.cuMemGetInfo())[1])
+        return self._memory()[1]
 
     def free_memory(self) -> int:
         """Bytes of device memory that are not in use, by whomever."""
-        with self._current():
-            return int(self._call("cuMemGetInfo", self._driver.cuMemGetInfo())[0])
+        return self._memory()[0]
 
-    def _wait(self) -> None:
-        # Blocking memsets, uploads and copies inside the device return before the
-        # device is done, and streams that do not wait for the default one see that.
-        result = self._driver.cuStreamSynchronize(self._driver.CUstream(0))
-        self._call("cuStreamSynchronize", result)
+    def _memory(self) -> tuple[int, int]:
+        pushed = self._enter()
+        try:
+            status, free, total = self._driver.cuMemGetInfo()
+            if status:
+                self._fail("cuMemGetInfo", status)
+        finally:
+            self._leave(pushed)
+        return int(free), int(total)
 
     def _memory_info(self) -> tuple[int | None, int | None]:
         status, free, total = self._driver.cuMemGetInfo()
         return (None, None) if status else (int(free), int(total))
 
-    @contextmanager
-    def _current(self) -> Iterator[None]:
-        driver = self._driver
+    def _wait(self) -> None:
+        # Blocking memsets, uploads and copies inside the device return before the
+        # device is done, and streams that do not wait for the default one see that.
+        (status,) = self._driver.cuStreamSynchronize(0)
+        if status:
+            self._fail("cuStreamSynchronize", status)
+
+    def _enter(self) -> bool:
+        """Make the context current; whether another one has to come back."""
         if self._context is None:
             raise BackendError("the backend is closed; make a new one")
-        current = self._call("cuCtxGetCurrent", driver.cuCtxGetCurrent())
-        if int(current) == self._context_handle:
-            yield
-            return
-        self._call("cuCtxPushCurrent", driver.cuCtxPushCurrent(self._context))
-        try:
-            yield
-        finally:
-            self._call("cuCtxPopCurrent", driver.cuCtxPopCurrent())
-
-    def _call(
-        self, name: str, result: tuple[Any, ...], detail: str = "", ptr: Any = None
-    ) -> Any:
-        status, *values = result
+        status, current = self._driver.cuCtxGetCurrent()
         if status:
-            self._fail(name, status, ptr, detail)
-        return values[0] if len(values) == 1 else values
+            self._fail("cuCtxGetCurrent", status)
+        if int(current) == self._context_handle:
+            return False
+        (status,) = self._driver.cuCtxPushCurrent(self._context)
+        if status:
+            self._fail("cuCtxPushCurrent", status)
+        return True
 
-    def _fail(self, name: str, status: Any, ptr: Any, detail: str) -> NoReturn:
+    def _leave(self, pushed: bool) -> None:
+        if pushed:
+            status, _ = self._driver.cuCtxPopCurrent()
+            if status:
+                self._fail("cuCtxPopCurrent", status)
+
+    def _fail(
+        self, name: str, status: Any, detail: str = "", ptr: int | None = None
+    ) -> NoReturn:
         raise self._error(name, status, ptr, detail)
 
     def _error(self, name: str, status: Any, ptr: Any, detail: str) -> CudaError:
