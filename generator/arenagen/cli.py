@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .model import Schema
     from .project import Pair
     from .sizing import Inputs
+    from .zeroing import Placement
 
 P = ParamSpec("P")
 
@@ -169,43 +170,64 @@ def lint(schemas: tuple[Path, ...], strict: bool, style: str) -> int:
     return 1 if strict and problems else 0
 
 
+MODEL_OPTIONS = (
+    click.option(
+        "-s",
+        "--schema",
+        type=click.Path(path_type=Path),
+        help="The schema; that of pyproject.toml when it lists one.",
+    ),
+    click.option(
+        "-c",
+        "--config",
+        "configs",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        required=True,
+        help="A Hugging Face config.json; may be given several times.",
+    ),
+    click.option("-M", "--tokens", type=int, help="The limit of tokens in a pass."),
+    click.option(
+        "-l",
+        "--limit",
+        "limits",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Any limit.",
+    ),
+    click.option(
+        "--lever",
+        "levers",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A lever, as its environment variable would spell it.",
+    ),
+    click.option(
+        "--target",
+        "target",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A target constant.",
+    ),
+    click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        help="A config field, over what the file says.",
+    ),
+)
+
+
+def model_options(command: Callable[P, None]) -> Callable[P, None]:
+    """Options that choose a schema, real configs and all that sizes depend on."""
+    for option in reversed(MODEL_OPTIONS):
+        command = option(command)
+    return command
+
+
 @cli.command()
-@click.option(
-    "-s",
-    "--schema",
-    type=click.Path(path_type=Path),
-    help="The schema; that of pyproject.toml when it lists one.",
-)
-@click.option(
-    "-c",
-    "--config",
-    "configs",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    required=True,
-    help="A Hugging Face config.json; may be given several times.",
-)
-@click.option("-M", "--tokens", type=int, help="The limit of tokens in a pass.")
-@click.option(
-    "-l", "--limit", "limits", multiple=True, metavar="NAME=VALUE", help="Any limit."
-)
-@click.option(
-    "--lever",
-    "levers",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A lever, as its environment variable would spell it.",
-)
-@click.option(
-    "--target", "target", multiple=True, metavar="NAME=VALUE", help="A target constant."
-)
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="FIELD=VALUE",
-    help="A config field, over what the file says.",
-)
+@model_options
 @click.option(
     "--format",
     "style",
@@ -232,19 +254,10 @@ def sizes(
     from . import report
     from .sizing import size_arena
 
-    path = schema if schema is not None else _only_schema()
-    checked = _load(path)
+    checked = _load(schema if schema is not None else _only_schema())
     model = checked.schema
-    chosen = {model.token_limit.name: tokens} if tokens is not None else {}
-    chosen |= {name: _integer(name, value) for name, value in _split(limits)}
-    found = []
-    names = [config.name for config in configs]
-    for config in configs:
-        fields = _config(checked, config, overrides)
-        inputs = _inputs(model, fields, chosen, levers, target)
-        # Most are called config.json: then the path tells them apart.
-        name = config.name if names.count(config.name) == 1 else config.as_posix()
-        found.append((name, size_arena(model, inputs)))
+    asked = _asked(checked, configs, tokens, limits, levers, target, overrides)
+    found = [(name, size_arena(model, inputs)) for name, inputs in asked]
     match style:
         case "json":
             data = [report.as_data(model, name, size) for name, size in found]
@@ -258,6 +271,62 @@ def sizes(
             console = _console()
             for name, size in found:
                 console.print(report.as_table(name, size))
+    return 0
+
+
+@cli.command("zero-plan")
+@model_options
+@click.option(
+    "-t", "--pass-tokens", type=int, help="Tokens of the pass; all when absent."
+)
+@click.option("--method", help="The zeroing method; the first group's when absent.")
+@click.option(
+    "--placement",
+    type=click.Choice(["separate", "slab"]),
+    default="separate",
+    show_default=True,
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+)
+@exits
+def zero_plan(
+    schema: Path | None,
+    configs: tuple[Path, ...],
+    tokens: int | None,
+    limits: tuple[str, ...],
+    levers: tuple[str, ...],
+    target: tuple[str, ...],
+    overrides: tuple[str, ...],
+    pass_tokens: int | None,
+    method: str | None,
+    placement: Placement,
+    style: str,
+) -> int:
+    """Print the memsets that a zeroing method enqueues, for real model configs."""
+    from . import report, zeroing
+
+    checked = _load(schema if schema is not None else _only_schema())
+    group = zeroing.find_group(checked.schema, method)
+    asked = _asked(checked, configs, tokens, limits, levers, target, overrides)
+    plans = [
+        (
+            name,
+            zeroing.zero_plan(checked.schema, inputs, group, pass_tokens, placement),
+        )
+        for name, inputs in asked
+    ]
+    if style == "json":
+        data = [report.plan_as_data(name, group.method, plan) for name, plan in plans]
+        click.echo(report.as_json(data), nl=False)
+    else:
+        console = _console()
+        for name, plan in plans:
+            console.print(report.plan_as_table(name, group.method, plan))
     return 0
 
 
@@ -379,6 +448,29 @@ def _overrides(schema: Schema, pairs: tuple[str, ...]) -> dict[str, Value]:
             case _:
                 values[name] = text
     return values
+
+
+def _asked(
+    checked: Checked,
+    configs: tuple[Path, ...],
+    tokens: int | None,
+    limits: tuple[str, ...],
+    levers: tuple[str, ...],
+    target: tuple[str, ...],
+    overrides: tuple[str, ...],
+) -> list[tuple[str, Inputs]]:
+    """The inputs of each config, under the name that tells it from the others."""
+    model = checked.schema
+    chosen = {model.token_limit.name: tokens} if tokens is not None else {}
+    chosen |= {name: _integer(name, value) for name, value in _split(limits)}
+    names = [config.name for config in configs]
+    found = []
+    for config in configs:
+        fields = _config(checked, config, overrides)
+        # Most are called config.json: then the path tells them apart.
+        name = config.name if names.count(config.name) == 1 else config.as_posix()
+        found.append((name, _inputs(model, fields, chosen, levers, target)))
+    return found
 
 
 def _inputs(

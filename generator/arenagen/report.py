@@ -11,7 +11,11 @@ from .model import Schema
 from .sizing import ArenaSize, BufferSize
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.table import Table
+
+    from .zeroing import ZeroRange
 
 COLUMNS = ("buffer", "bytes", "share", "dtype", "shape", "use", "gate")
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -120,6 +124,45 @@ def as_table(config: str, size: ArenaSize) -> Table:
         table.add_row(
             *(Text(cell) for cell in _row(each, size.total_bytes)), style=style
         )
+    return table
+
+
+def plan_as_data(
+    config: str, method: str, plan: Sequence[ZeroRange]
+) -> dict[str, object]:
+    """A zeroing plan as plain data."""
+    return {
+        "config": config,
+        "method": method,
+        "ranges": [
+            {"buffers": list(each.buffers), "offset": each.offset, "bytes": each.nbytes}
+            for each in plan
+        ],
+        "memsets": len(plan),
+        "bytes": sum(each.nbytes for each in plan),
+    }
+
+
+def plan_as_table(config: str, method: str, plan: Sequence[ZeroRange]) -> Table:
+    """A zeroing plan as a rich table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    total = sum(each.nbytes for each in plan)
+    noun = "memset" if len(plan) == 1 else "memsets"
+    table = Table(
+        title=Text(f"{config}: {method}"),
+        caption=Text(f"{len(plan)} {noun}, {total:,} bytes ({human(total)})"),
+        title_justify="left",
+        caption_justify="left",
+        title_style="bold",
+    )
+    table.add_column("buffers")
+    table.add_column("offset", justify="right", no_wrap=True)
+    table.add_column("bytes", justify="right", no_wrap=True)
+    for each in plan:
+        names = Text(", ".join(each.buffers))
+        table.add_row(names, f"{each.offset:,}", f"{each.nbytes:,}")
     return table
 
 

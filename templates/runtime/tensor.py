@@ -132,6 +132,10 @@ class TensorView:
         self._check()
         return self._ptr
 
+    def data_ptr(self) -> int:
+        """Address of the first element, as torch calls it; Triton asks for it."""
+        return int(self.ptr)
+
     def __len__(self) -> int:
         """Elements in the leading dimension."""
         if not self.shape:

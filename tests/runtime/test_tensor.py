@@ -942,3 +942,7 @@ def test_no_cuda() -> None:
         "hidden_states: no CUDA array interface, the memory is on host; use numpy() or "
         "from_dlpack"
     )
+
+
+def test_a_launcher_that_asks_for_data_ptr_gets_the_address() -> None:
+    assert make(0x1000).data_ptr() == 0x1000
