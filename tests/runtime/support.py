@@ -7,9 +7,11 @@ keyword arguments. No size that a test expects may come from the emitted package
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import oracle
+from driver.simulated import Driver
 from expected_configs import EXPECTED
 from metrale_arena import (
     NULL,
@@ -18,6 +20,7 @@ from metrale_arena import (
     BackendError,
     BufferArena,
     BufferSizes,
+    CudaBackend,
     DevicePtr,
     GpuBackend,
     HostBackend,
@@ -200,6 +203,61 @@ DENSE_CASE = Case(DENSE, limits(tokens=5))
 MOE_CASE = Case(MOE, limits(tokens=20), ALL_LEVERS)
 
 
+class DriverBackend(CudaBackend):
+    """The one device of the simulated driver, with the accounts that HostBackend keeps.
+
+    Making one starts the driver anew, so an earlier one cannot be used any more.
+    """
+
+    def __init__(self, driver: Driver, total_memory: int) -> None:
+        driver.reset(memory=total_memory)
+        super().__init__()
+        self.simulated = driver
+
+    @property
+    def live_bytes(self) -> int:
+        return self.simulated.live().bytes
+
+    @property
+    def live_allocations(self) -> int:
+        return self.simulated.live().allocations
+
+
+Backend = HostBackend | DriverBackend
+# Makes a backend that offers so many bytes.
+MakeBackend = Callable[[int], Backend]
+
+# The simulated driver rounds an allocation up to this.
+_GRANULE = 512
+
+
+def taken(gpu: Backend, nbytes: int) -> int:
+    """Bytes of the backend's memory that an allocation of `nbytes` takes."""
+    if isinstance(gpu, HostBackend):
+        return nbytes
+    return -(-nbytes // _GRANULE) * _GRANULE
+
+
+def new_stream(gpu: GpuBackend) -> Stream:
+    """A stream of the caller's: on a driver one that waits for no other stream."""
+    if not isinstance(gpu, DriverBackend):
+        return object()
+    driver: Any = import_module("cuda.bindings.driver")
+    _, context = driver.cuDevicePrimaryCtxRetain(gpu.device)
+    driver.cuCtxPushCurrent(context)
+    status, stream = driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING)
+    driver.cuCtxPopCurrent()
+    driver.cuDevicePrimaryCtxRelease(gpu.device)
+    assert not status, status
+    return int(stream)
+
+
+def current_context() -> int:
+    """The CUDA context of this thread, or 0."""
+    status, context = import_module("cuda.bindings.driver").cuCtxGetCurrent()
+    return 0 if status else int(context)
+
+
 class Call(NamedTuple):
     method: str
     arguments: tuple[Any, ...]
@@ -372,15 +430,35 @@ def covered(ranges: Iterable[tuple[int, int]], start: int, nbytes: int) -> int:
     return reached - start
 
 
+# What is read at once: little enough to stay in the cache.
+_PIECE = 1 << 18
+_ZERO = memoryview(bytes(_PIECE))
+_DIRTY = memoryview(bytes([DIRTY]) * _PIECE)
+
+
+def leading_zeros(gpu: GpuBackend, ptr: DevicePtr, nbytes: int) -> int:
+    """How many zero bytes a range begins with; all the others must be DIRTY."""
+    content = bytearray(min(nbytes, _PIECE))
+    zeros = 0
+    for start in range(0, nbytes, _PIECE):
+        size = min(nbytes - start, _PIECE)
+        gpu.copy_d2h(memoryview(content)[:size], ptr.offset(start))
+        here = content.find(DIRTY, 0, size)
+        if here < 0:
+            here = size
+        assert not here or zeros == start, f"{start}: no longer {DIRTY:#x}"
+        assert content.startswith(_ZERO[:here]), f"{start}: {here} bytes are not 0"
+        dirty = content.startswith(_DIRTY[: size - here], here)
+        assert dirty, f"{start + here}: {size - here} bytes are not {DIRTY:#x}"
+        zeros += here
+    return zeros
+
+
 def cleared(gpu: GpuBackend, arena: BufferArena) -> Sizes:
     """Leading zero bytes of each soiled buffer that has any; the rest is untouched."""
-    found: Sizes = {}
-    for name, ptr, nbytes in buffers_of(arena):
-        if not ptr:
-            continue
-        content = read(gpu, ptr, nbytes)
-        zeros = nbytes - content.count(DIRTY)
-        assert content == bytes(zeros) + bytes([DIRTY]) * (nbytes - zeros), name
-        if zeros:
-            found[name] = zeros
-    return found
+    found = {
+        name: leading_zeros(gpu, ptr, nbytes)
+        for name, ptr, nbytes in buffers_of(arena)
+        if ptr
+    }
+    return {name: zeros for name, zeros in found.items() if zeros}

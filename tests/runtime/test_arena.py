@@ -1,7 +1,10 @@
-"""The emitted arena on host memory: built, used, failed and released.
+"""The emitted arena on each backend: built, used, failed and released.
 
 Every list that the arena keeps is held against the oracle: what it allocates, what it
 clears, what it reads and what it frees. Memory must be back after whatever happens.
+Runs on host memory, and through the real cuda-python bindings on the simulated driver,
+where work is queued and memory holds what was there before. A test that takes neither
+`gpu`, `make_gpu` nor `roomy` runs once: no backend is asked for anything in it.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -34,10 +38,13 @@ from support import (
     MOE_CASE,
     NAMES,
     QWEN3_NEXT,
+    Backend,
     Call,
     Case,
+    DriverBackend,
     Fields,
     Limits,
+    MakeBackend,
     Options,
     PaperBackend,
     Spy,
@@ -45,9 +52,12 @@ from support import (
     buffers_of,
     cleared,
     covered,
+    current_context,
     limits,
+    new_stream,
     read,
     soil,
+    taken,
 )
 
 import oracle
@@ -86,6 +96,8 @@ from metrale_arena import (
     selfcheck,
 )
 
+pytest_plugins = ["driver.plugin"]
+
 ZERO_ALL = oracle.METRALE_ZERO_ALL
 ZERO_PREFILL = oracle.METRALE_ZERO_PREFILL
 PROBED = oracle.METRALE_CHECKSUM
@@ -95,7 +107,8 @@ quiet = settings(
     deadline=None,
     derandomize=True,
     database=None,
-    suppress_health_check=[HealthCheck.too_slow],
+    # Examples may share a backend: each gives back all that it took.
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 
 CASES = {
@@ -129,23 +142,37 @@ HOLLOW = Case(
 )
 
 
+@pytest.fixture(params=["host", "driver"])
+def make_gpu(request: pytest.FixtureRequest) -> Iterator[MakeBackend]:
+    """Makes a backend of each kind in turn; only the last one made may be used."""
+    if request.param == "host":
+        yield HostBackend
+        return
+    yield partial(DriverBackend, request.getfixturevalue("simulated_driver"))
+    assert current_context() == 0
+
+
 @pytest.fixture
-def host() -> HostBackend:
-    return HostBackend(1 << 40)
+def gpu(make_gpu: MakeBackend) -> Backend:
+    return make_gpu(1 << 40)
+
+
+@pytest.fixture
+def roomy(gpu: Backend) -> PaperBackend | DriverBackend:
+    """For arenas of many GB: a machine may not back them in full, paper does."""
+    return PaperBackend() if isinstance(gpu, HostBackend) else gpu
 
 
 # Construction
 
 
 @every_case
-def test_every_buffer_is_allocated_once_at_its_size(
-    case: Case, host: HostBackend
-) -> None:
-    spy = Spy(host)
+def test_every_buffer_is_allocated_once_at_its_size(case: Case, gpu: Backend) -> None:
+    spy = Spy(gpu)
     with case.build(spy) as arena:
         asked = [nbytes for (nbytes,) in spy.made("alloc")]
         assert asked == list(case.live.values())
-        assert host.live_bytes == case.total == arena.sizes.total_bytes
+        assert gpu.live_bytes == case.total == arena.sizes.total_bytes
         found = {name: nbytes for name, _, nbytes in buffers_of(arena)}
         assert found == case.expected == arena.sizes.as_dict()
         pointers = {name for name, ptr, _ in buffers_of(arena) if ptr}
@@ -155,9 +182,9 @@ def test_every_buffer_is_allocated_once_at_its_size(
 
 @every_case
 def test_a_buffer_without_bytes_is_null_and_is_never_asked_for(
-    case: Case, host: HostBackend
+    case: Case, gpu: Backend
 ) -> None:
-    spy = Spy(host)
+    spy = Spy(gpu)
     with case.build(spy) as arena:
         assert 0 not in [nbytes for (nbytes,) in spy.made("alloc")]
         for name, ptr, nbytes in buffers_of(arena):
@@ -166,10 +193,10 @@ def test_a_buffer_without_bytes_is_null_and_is_never_asked_for(
             assert case.expected[name] == nbytes
 
 
-def test_a_true_gate_whose_formula_gives_0_is_null_too(host: HostBackend) -> None:
+def test_a_true_gate_whose_formula_gives_0_is_null_too(gpu: Backend) -> None:
     hollow = {name for name, nbytes in HOLLOW.expected.items() if not nbytes}
     assert hollow >= {"moe_router_in_f32", "expert_down_out", "lora_delta", SLAB}
-    spy = Spy(host)
+    spy = Spy(gpu)
     with HOLLOW.build(spy) as arena:
         asked = [nbytes for (nbytes,) in spy.made("alloc")]
         assert asked == list(HOLLOW.live.values())
@@ -178,12 +205,12 @@ def test_a_true_gate_whose_formula_gives_0_is_null_too(host: HostBackend) -> Non
         arena.zero_all(0)
         touched = {ptr for ptr, *_ in spy.made("memset_async")}
         assert touched == {getattr(arena, name) for name in HOLLOW.due(ZERO_ALL)}
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
 @every_placement
-def test_pointers_are_ints_that_lie_apart(placement: str, host: HostBackend) -> None:
-    with MOE_CASE.build(host, placement=placement) as arena:
+def test_pointers_are_ints_that_lie_apart(placement: str, gpu: Backend) -> None:
+    with MOE_CASE.build(gpu, placement=placement) as arena:
         places = sorted((int(ptr), nbytes) for _, ptr, nbytes in buffers_of(arena))
         live = [place for place in places if place[1]]
         assert len(live) == len(MOE_CASE.live)
@@ -192,18 +219,17 @@ def test_pointers_are_ints_that_lie_apart(placement: str, host: HostBackend) -> 
         assert all(start % 256 == 0 for start, _ in live)
 
 
-def test_a_backend_that_gives_plain_ints_makes_device_pointers() -> None:
+def test_a_backend_that_gives_plain_ints_makes_device_pointers(gpu: Backend) -> None:
     class Plain(Spy):
         def alloc(self, nbytes: int) -> DevicePtr:
             return int(super().alloc(nbytes))  # type: ignore[return-value]
 
-    host = HostBackend()
-    with DENSE_CASE.build(Plain(host)) as arena:
+    with DENSE_CASE.build(Plain(gpu)) as arena:
         assert all(isinstance(ptr, DevicePtr) for _, ptr, _ in buffers_of(arena))
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
-def test_only_the_norm_weight_is_filled(host: HostBackend) -> None:
+def test_only_the_norm_weight_is_filled(gpu: Backend) -> None:
     class Soiled(Spy):
         """Device memory starts with what was there before."""
 
@@ -212,27 +238,28 @@ def test_only_the_norm_weight_is_filled(host: HostBackend) -> None:
             self.gpu.memset(ptr, DIRTY, nbytes)
             return ptr
 
-    with MOE_CASE.build(Soiled(host)) as arena:
-        found = cleared(host, arena)
+    with MOE_CASE.build(Soiled(gpu)) as arena:
+        found = cleared(gpu, arena)
         assert found == {"norm_unit_w": MOE_CASE.expected["norm_unit_w"]}
 
 
-def test_construction_calls_only_what_it_needs(host: HostBackend) -> None:
-    spy = Spy(host)
+def test_construction_calls_only_what_it_needs(gpu: Backend) -> None:
+    spy = Spy(gpu)
     with MOE_CASE.build(spy):
         made = {call.method for call in spy.calls}
         assert made == {"free_memory", "alloc", "memset"}
         assert len(spy.made("memset")) == 1
 
 
+# On the host alone: the backend is the default one.
 def test_an_arena_without_a_backend_takes_host_memory() -> None:
     with DENSE_CASE.build() as arena:
         arena.zero_all(0)
         assert arena.hidden_states
 
 
-def test_what_it_was_built_with_is_readable() -> None:
-    with MOE_CASE.build() as arena:
+def test_what_it_was_built_with_is_readable(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
         assert arena.config == MOE_CASE.model
         assert arena.sizes == MOE_CASE.sizes()
         assert arena.levers == MOE_CASE.arguments["levers"]
@@ -245,27 +272,29 @@ def test_what_it_was_built_with_is_readable() -> None:
         assert arena.released is False
 
 
-def test_levers_are_read_once_at_construction(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levers_are_read_once_at_construction(
+    monkeypatch: pytest.MonkeyPatch, gpu: Backend
+) -> None:
     monkeypatch.setenv("METRALE_GLM_ARENA_TRIM", "0")
     case = Case({**MOE, "model_type": "glm5_next"}, limits(20), {"glm_trim": False})
-    spy = Spy()
+    spy = Spy(gpu)
     with BufferArena(case.model, **case.limits, gpu=spy) as arena:
         assert arena.sizes.as_dict() == case.expected
         assert arena.levers == Levers(glm_arena_trim=False)
         monkeypatch.setenv("METRALE_GLM_ARENA_TRIM", "1")
         monkeypatch.setenv("METRALE_SSM_SAVE_DUMP", "1")
-        soil(spy.gpu, arena)
+        soil(gpu, arena)
         arena.zero_all_rows(0, tokens=1)
-        assert cleared(spy.gpu, arena) == case.due(ZERO_ALL, 1)
+        assert cleared(gpu, arena) == case.due(ZERO_ALL, 1)
         assert arena.debug_buffer_checksum(0, "tag") is None
 
 
 @pytest.mark.parametrize("name", limits())
 @pytest.mark.parametrize("from_sizes", [False, True])
 def test_a_limit_out_of_range_is_refused_before_any_call(
-    name: str, from_sizes: bool
+    name: str, from_sizes: bool, gpu: Backend
 ) -> None:
-    spy = Spy()
+    spy = Spy(gpu)
     bounds = {**limits(), name: -1}
     with pytest.raises(ConfigError, match=rf"^{name}: -1 \(int\) is not an int"):
         if from_sizes:
@@ -303,22 +332,21 @@ def test_a_documented_count_is_the_number_of_members(
         assert text.partition("Members: ")[2] == ", ".join(group) + "."
 
 
-def test_the_emitted_selfcheck_passes() -> None:
-    host = HostBackend()
+def test_the_emitted_selfcheck_passes(gpu: Backend) -> None:
     for case in (DENSE_CASE, MOE_CASE, HOLLOW):
-        report = selfcheck(case.model, **case.arguments, gpu=host)
+        report = selfcheck(case.model, **case.arguments, gpu=gpu)
         assert report.ok, str(report)
-        assert host.live_bytes == 0
+        assert gpu.live_bytes == 0
 
 
-def test_the_log_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_line(caplog: pytest.LogCaptureFixture, gpu: Backend) -> None:
     case = Case(
         {"num_attention_heads": 128, "head_dim": 128, "kv_lora_rank": 512}, limits(160)
     )
     expected = case.expected
     assert expected["attn_output"] == 160 * 128 * 512 * 2  # exactly 20 MiB
     assert expected["ssm_deinterleaved"] == 20 * 1048576
-    with caplog.at_level(logging.INFO, "metrale_arena"), case.build():
+    with caplog.at_level(logging.INFO, "metrale_arena"), case.build(gpu):
         pass
     (record,) = caplog.records
     assert record.levelno == logging.INFO
@@ -329,11 +357,11 @@ def test_the_log_line(caplog: pytest.LogCaptureFixture) -> None:
     )
 
 
-def test_repr_says_what_it_holds_and_whether_it_still_does() -> None:
+def test_repr_says_what_it_holds_and_whether_it_still_does(gpu: Backend) -> None:
     case = Case({}, limits(1))
     # scratch, ffn_act_q8, splitk_workspace and fifteen floors or placeholders
     assert case.total == 201088 + 1048576 + 48 * 2 * 4 + 15 * 256 == 1253888
-    arena = case.build()
+    arena = case.build(gpu)
     assert repr(arena) == "<BufferArena: 1 tokens, 1.20 MiB (1253888 bytes)>"
     arena.release()
     assert repr(arena) == "<BufferArena: 1 tokens, released>"
@@ -342,11 +370,11 @@ def test_repr_says_what_it_holds_and_whether_it_still_does() -> None:
 # Sizes that are already there
 
 
-def test_from_sizes_allocates_the_given_sizes(host: HostBackend) -> None:
+def test_from_sizes_allocates_the_given_sizes(gpu: Backend) -> None:
     nbytes = {name: 100 + place for place, name in enumerate(NAMES)}
     nbytes["residual"] = nbytes["logits"] = 0
     sizes = BufferSizes(**nbytes, trimmed=7)
-    spy = Spy(host)
+    spy = Spy(gpu)
     with MOE_CASE.build_from(sizes, spy) as arena:
         assert {name: size for name, _, size in buffers_of(arena)} == nbytes
         asked = [size for (size,) in spy.made("alloc")]
@@ -354,34 +382,36 @@ def test_from_sizes_allocates_the_given_sizes(host: HostBackend) -> None:
         assert (arena.residual, arena.logits) == (NULL, NULL)
         assert arena.sizes is sizes
         assert arena.trimmed == 7
-        soil(host, arena)
+        soil(gpu, arena)
         arena.zero_all(0)
-        assert cleared(host, arena) == {
+        assert cleared(gpu, arena) == {
             name: nbytes[name] for name in ZERO_ALL if nbytes[name]
         }
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
 @every_placement
 @pytest.mark.parametrize("given_bytes", [64, 300, 20000])
 def test_a_pass_never_clears_beyond_the_sizes_that_were_given(
-    given_bytes: int, placement: str, host: HostBackend
+    given_bytes: int, placement: str, gpu: Backend
 ) -> None:
     sizes = BufferSizes(**dict.fromkeys(NAMES, given_bytes), trimmed=0)
     rows = MOE_CASE.expected_for(2)
-    with MOE_CASE.build_from(sizes, host, placement=placement) as arena:
-        soil(host, arena)
+    with MOE_CASE.build_from(sizes, gpu, placement=placement) as arena:
+        soil(gpu, arena)
         arena.zero_all_rows(0, tokens=2)
         major = oracle.METRALE_TOKEN_MAJOR
-        assert cleared(host, arena) == {
+        assert cleared(gpu, arena) == {
             name: min(rows[name], given_bytes) if name in major else given_bytes
             for name in ZERO_ALL
         }
 
 
 @every_placement
-def test_an_arena_of_empty_sizes_makes_no_allocation(placement: str) -> None:
-    spy = Spy()
+def test_an_arena_of_empty_sizes_makes_no_allocation(
+    placement: str, gpu: Backend
+) -> None:
+    spy = Spy(gpu)
     sizes = BufferSizes(**dict.fromkeys(NAMES, 0), trimmed=0)
     with MOE_CASE.build_from(sizes, spy, placement=placement) as arena:
         assert spy.made("alloc") == []
@@ -399,23 +429,26 @@ def test_an_arena_of_empty_sizes_makes_no_allocation(placement: str) -> None:
 @every_placement
 @every_case
 def test_what_is_cleared_is_what_the_oracle_says_byte_for_byte(
-    case: Case, placement: str, host: HostBackend
+    case: Case, placement: str, gpu: Backend
 ) -> None:
     most = case.limits["max_batch_tokens"]
-    stream = host.default_stream
-    with case.build(host, placement=placement) as arena:
-        soil(host, arena)
-        assert cleared(host, arena) == {}
+    stream = new_stream(gpu)
+    with case.build(gpu, placement=placement) as arena:
+        soil(gpu, arena)
+        assert cleared(gpu, arena) == {}
         arena.zero_all(stream)
-        assert cleared(host, arena) == case.due(ZERO_ALL)
-        soil(host, arena)
+        gpu.synchronize(stream)
+        assert cleared(gpu, arena) == case.due(ZERO_ALL)
+        soil(gpu, arena)
         arena.zero_prefill_essentials(stream)
-        assert cleared(host, arena) == case.due(ZERO_PREFILL)
+        gpu.synchronize(stream)
+        assert cleared(gpu, arena) == case.due(ZERO_PREFILL)
         # Forth and back, as the ranges of a pass are kept.
         for tokens in (1, 3, most - 1, 1, most, most + 1, 2):
-            soil(host, arena)
+            soil(gpu, arena)
             arena.zero_all_rows(stream, tokens=tokens)
-            assert cleared(host, arena) == case.due(ZERO_ALL, tokens), tokens
+            gpu.synchronize(stream)
+            assert cleared(gpu, arena) == case.due(ZERO_ALL, tokens), tokens
 
 
 @settings(quiet, max_examples=400)
@@ -426,11 +459,15 @@ def test_what_is_cleared_is_what_the_oracle_says_byte_for_byte(
     tokens=st.one_of(st.integers(1, 20), st.integers(1, 21000)),
 )
 def test_memsets_are_the_oracles_for_any_config(
-    config: Fields, bounds: Limits, options: Options, tokens: int
+    config: Fields,
+    bounds: Limits,
+    options: Options,
+    tokens: int,
+    roomy: PaperBackend | DriverBackend,
 ) -> None:
     case = Case(config, bounds, options)
-    spy = Spy(PaperBackend())
-    stream = object()
+    spy = Spy(roomy)
+    stream = new_stream(roomy)
     with case.build(spy) as arena:
 
         def memsets(call: Callable[[], None]) -> list[tuple[Any, ...]]:
@@ -449,7 +486,7 @@ def test_memsets_are_the_oracles_for_any_config(
         assert prefill == wanted(case.due(ZERO_PREFILL))
         rows = memsets(lambda: arena.zero_all_rows(stream, tokens=tokens))
         assert rows == wanted(case.due(ZERO_ALL, tokens))
-    assert spy.gpu.live_bytes == 0
+    assert roomy.live_bytes == 0
 
 
 @settings(quiet, max_examples=400)
@@ -460,10 +497,14 @@ def test_memsets_are_the_oracles_for_any_config(
     tokens=st.one_of(st.integers(1, 20), st.integers(1, 21000)),
 )
 def test_a_slab_is_cleared_as_far_as_the_oracle_says_for_any_config(
-    config: Fields, bounds: Limits, options: Options, tokens: int
+    config: Fields,
+    bounds: Limits,
+    options: Options,
+    tokens: int,
+    roomy: PaperBackend | DriverBackend,
 ) -> None:
     case = Case(config, bounds, options)
-    spy = Spy(PaperBackend())
+    spy = Spy(roomy)
     with case.build(spy, placement="slab") as arena:
         for call, due in (
             (arena.zero_all, case.due(ZERO_ALL)),
@@ -484,17 +525,17 @@ def test_a_slab_is_cleared_as_far_as_the_oracle_says_for_any_config(
             }
             assert {name: nbytes for name, nbytes in found.items() if nbytes} == due
             assert len(runs) <= len(due)
-    assert spy.gpu.live_bytes == 0
+    assert roomy.live_bytes == 0
 
 
 @pytest.mark.parametrize(
     ("method", "count"), [("zero_all", 18), ("zero_prefill_essentials", 7)]
 )
 def test_zeroing_enqueues_one_memset_a_member_on_the_callers_stream(
-    method: str, count: int
+    method: str, count: int, gpu: Backend
 ) -> None:
-    spy = Spy()
-    stream = object()
+    spy = Spy(gpu)
+    stream = new_stream(gpu)
     with MOE_CASE.build(spy) as arena:
         spy.calls.clear()
         getattr(arena, method)(stream)
@@ -504,8 +545,10 @@ def test_zeroing_enqueues_one_memset_a_member_on_the_callers_stream(
         assert {value for _, value, *_ in calls} == {0}
 
 
-def test_trimmed_buffers_are_skipped_by_every_zeroing() -> None:
-    spy = Spy(PaperBackend())
+def test_trimmed_buffers_are_skipped_by_every_zeroing(
+    roomy: PaperBackend | DriverBackend,
+) -> None:
+    spy = Spy(roomy)
     with Case(GLM, limits(8192)).build(spy) as arena:
         for call, count in (
             (arena.zero_all, 7),  # 18 less the 11 trimmed ones
@@ -519,10 +562,10 @@ def test_trimmed_buffers_are_skipped_by_every_zeroing() -> None:
 
 
 def test_one_token_of_8193_clears_16_rows_or_1_and_never_the_whole(
-    host: HostBackend,
+    gpu: Backend,
 ) -> None:
     case = Case({**MOE, "kv_lora_rank": 0, "mamba_num_heads": 0}, limits(8193))
-    spy = Spy(host)
+    spy = Spy(gpu)
     with case.build(spy) as arena:
         spy.calls.clear()
         arena.zero_all_rows(0, tokens=1)
@@ -560,8 +603,8 @@ def test_one_token_of_8193_clears_16_rows_or_1_and_never_the_whole(
         assert sum(found.values()) - sum(map(of, in_full)) < 8193 * 64 * 2 / 10
 
 
-def test_a_pass_is_cleared_in_full_from_the_token_limit_on() -> None:
-    spy = Spy()
+def test_a_pass_is_cleared_in_full_from_the_token_limit_on(gpu: Backend) -> None:
+    spy = Spy(gpu)
     with DENSE_CASE.build(spy) as arena:
         spy.calls.clear()
         arena.zero_all(0)
@@ -572,8 +615,10 @@ def test_a_pass_is_cleared_in_full_from_the_token_limit_on() -> None:
             assert spy.calls == whole
 
 
-def test_passes_of_thousands_of_lengths_are_each_cleared_as_far_as_they_go() -> None:
-    spy = Spy(PaperBackend())
+def test_passes_of_thousands_of_lengths_are_each_cleared_as_far_as_they_go(
+    roomy: PaperBackend | DriverBackend,
+) -> None:
+    spy = Spy(roomy)
     with Case(DENSE, limits(3000)).build(spy) as arena:
         for tokens in (*range(1, 2999), 1, 2998):
             spy.calls.clear()
@@ -587,8 +632,8 @@ NOT_TOKENS = [0, -1, True, 1.0, "1", None]
 
 
 @pytest.mark.parametrize("tokens", NOT_TOKENS)
-def test_a_pass_of_no_tokens_is_refused(tokens: Any) -> None:
-    spy = Spy()
+def test_a_pass_of_no_tokens_is_refused(tokens: Any, gpu: Backend) -> None:
+    spy = Spy(gpu)
     with DENSE_CASE.build(spy) as arena:
         spy.calls.clear()
         with pytest.raises(ConfigError) as caught:
@@ -599,8 +644,10 @@ def test_a_pass_of_no_tokens_is_refused(tokens: Any) -> None:
 
 
 @pytest.mark.parametrize("tokens", NOT_TOKENS)
-def test_a_pass_of_no_tokens_is_refused_after_a_good_one_too(tokens: Any) -> None:
-    with DENSE_CASE.build() as arena:
+def test_a_pass_of_no_tokens_is_refused_after_a_good_one_too(
+    tokens: Any, gpu: Backend
+) -> None:
+    with DENSE_CASE.build(gpu) as arena:
         arena.zero_all_rows(0, tokens=1)
         with pytest.raises(ConfigError, match=r"^tokens: .* is not an int, at least 1"):
             arena.zero_all_rows(0, tokens=tokens)
@@ -615,7 +662,7 @@ def test_a_pass_of_no_tokens_is_refused_after_a_good_one_too(tokens: Any) -> Non
     ],
 )
 def test_a_failing_memset_names_its_buffer(
-    operation: str, group: tuple[str, ...]
+    operation: str, group: tuple[str, ...], gpu: Backend
 ) -> None:
     sticky = BackendError("sticky")
     for place, name in enumerate(group):
@@ -625,7 +672,7 @@ def test_a_failing_memset_names_its_buffer(
                 raise sticky
 
         with (
-            MOE_CASE.build(Spy(None, fault)) as arena,
+            MOE_CASE.build(Spy(gpu, fault)) as arena,
             pytest.raises(ClearError) as caught,
         ):
             USES[operation](arena)
@@ -652,17 +699,17 @@ def failing_alloc(place: int, error: BaseException) -> Callable[[Call, int], Non
     ids=lambda error: type(error).__name__,
 )
 def test_an_allocation_that_fails_anywhere_frees_all_before_it(
-    case: Case, error: Exception
+    case: Case, error: Exception, make_gpu: MakeBackend
 ) -> None:
     total = 1 << 30
     held = 0
     largest = sorted(case.live.items(), key=lambda entry: -entry[1])[:5]
     for place, (name, nbytes) in enumerate(case.live.items()):
-        host = HostBackend(total)
-        spy = Spy(host, failing_alloc(place, error))
+        gpu = make_gpu(total)
+        spy = Spy(gpu, failing_alloc(place, error))
         with pytest.raises(AllocationError) as caught:
             case.build(spy)
-        assert host.live_bytes == host.live_allocations == 0, name
+        assert gpu.live_bytes == gpu.live_allocations == 0, name
         failure = caught.value
         assert failure.__cause__ is error
         assert (failure.buffer, failure.nbytes) == (name, nbytes)
@@ -672,32 +719,34 @@ def test_an_allocation_that_fails_anywhere_frees_all_before_it(
         text = str(failure)
         assert text.startswith(f"{name}: cannot allocate ")
         assert f"{nbytes} bytes" in text and f"{total - held} bytes" in text
-        held += nbytes
+        held += taken(gpu, nbytes)
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit, MemoryError])
 def test_an_interrupt_during_construction_frees_all_before_it(
-    kind: type[BaseException],
+    kind: type[BaseException], make_gpu: MakeBackend
 ) -> None:
     for place in range(len(DENSE_CASE.live)):
-        host = HostBackend(1 << 30)
+        gpu = make_gpu(1 << 30)
         error = kind("now")
         expected = AllocationError if isinstance(error, Exception) else kind
         with pytest.raises(expected):
-            DENSE_CASE.build(Spy(host, failing_alloc(place, error)))
-        assert host.live_bytes == 0
+            DENSE_CASE.build(Spy(gpu, failing_alloc(place, error)))
+        assert gpu.live_bytes == 0
 
 
-def test_the_text_of_a_failed_allocation() -> None:
+def test_the_text_of_a_failed_allocation(make_gpu: MakeBackend) -> None:
     sizes = BufferSizes(**dict.fromkeys(NAMES, 0), trimmed=0)._replace(
         residual=3000, logits=1048576, lora_xa=5
     )
     error = OutOfMemoryError(1048576, 0, 0)
+    gpu = make_gpu(2 << 20)
     with pytest.raises(AllocationError) as caught:
-        DENSE_CASE.build_from(sizes, Spy(HostBackend(2 << 20), failing_alloc(1, error)))
+        DENSE_CASE.build_from(sizes, Spy(gpu, failing_alloc(1, error)))
+    free = (2 << 20) - taken(gpu, 3000)
     assert str(caught.value) == (
         "logits: cannot allocate 1.00 MiB (1048576 bytes); "
-        "free: 2.00 MiB (2094152 bytes) of 2.00 MiB (2097152 bytes)\n"
+        f"free: 2.00 MiB ({free} bytes) of 2.00 MiB (2097152 bytes)\n"
         "the largest buffers:\n"
         "  logits    1.00 MiB (1048576 bytes)\n"
         "  residual  2.93 KiB (3000 bytes)\n"
@@ -706,22 +755,23 @@ def test_the_text_of_a_failed_allocation() -> None:
 
 
 @pytest.mark.parametrize("null", [NULL, 0, None], ids=["NULL", "0", "None"])
-def test_a_backend_that_returns_null_has_failed(null: Any) -> None:
+def test_a_backend_that_returns_null_has_failed(null: Any, gpu: Backend) -> None:
     class Null(Spy):
         def alloc(self, nbytes: int) -> DevicePtr:
             if len(self.made("alloc")) == 4:
                 return null  # type: ignore[no-any-return]
             return super().alloc(nbytes)
 
-    host = HostBackend()
     with pytest.raises(AllocationError) as caught:
-        DENSE_CASE.build(Null(host))
-    assert host.live_bytes == 0
+        DENSE_CASE.build(Null(gpu))
+    assert gpu.live_bytes == 0
     assert caught.value.buffer == list(DENSE_CASE.live)[4] == "attn_output"
     assert str(caught.value.__cause__) == "alloc: NULL for 240 bytes"  # 5 * 3 * 8 * 2
 
 
-def test_frees_that_fail_while_construction_is_undone_become_notes() -> None:
+def test_frees_that_fail_while_construction_is_undone_become_notes(
+    gpu: Backend,
+) -> None:
     stuck = BackendError("stuck")
 
     def fault(call: Call, earlier: int) -> None:
@@ -729,9 +779,8 @@ def test_frees_that_fail_while_construction_is_undone_become_notes() -> None:
         if call.method == "free" and earlier in (0, 2):
             raise stuck
 
-    host = HostBackend()
     with pytest.raises(AllocationError) as caught:
-        DENSE_CASE.build(Spy(host, fault))
+        DENSE_CASE.build(Spy(gpu, fault))
     assert caught.value.buffer == "qkv_output"
     notes = caught.value.__notes__
     assert notes == [
@@ -739,7 +788,7 @@ def test_frees_that_fail_while_construction_is_undone_become_notes() -> None:
         "norm_output could not be freed: stuck",
     ]
     # residual was freed all the same: 5 * 33 * 2 bytes each are left
-    assert host.live_bytes == 2 * 330
+    assert gpu.live_bytes == 2 * 330
 
 
 @pytest.mark.parametrize(
@@ -747,23 +796,26 @@ def test_frees_that_fail_while_construction_is_undone_become_notes() -> None:
     [BackendError("no memset"), KeyboardInterrupt()],
     ids=lambda error: type(error).__name__,
 )
-def test_an_initial_fill_that_fails_frees_everything(error: BaseException) -> None:
+def test_an_initial_fill_that_fails_frees_everything(
+    error: BaseException, gpu: Backend
+) -> None:
     def fault(call: Call, earlier: int) -> None:
         if call.method == "memset":
             raise error
 
-    host = HostBackend()
-    spy = Spy(host, fault)
+    spy = Spy(gpu, fault)
     with pytest.raises(type(error)) as caught:
         MOE_CASE.build(spy)
     assert caught.value is error
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
     assert len(spy.made("free")) == len(spy.made("alloc")) == len(MOE_CASE.live)
 
 
-def test_too_little_memory_is_seen_before_anything_is_allocated() -> None:
+def test_too_little_memory_is_seen_before_anything_is_allocated(
+    make_gpu: MakeBackend,
+) -> None:
     total = MOE_CASE.total
-    spy = Spy(HostBackend(total - 1))
+    spy = Spy(make_gpu(total - 1))
     with pytest.raises(AllocationError) as caught:
         MOE_CASE.build(spy)
     assert spy.made("alloc", "free", "memset") == []
@@ -779,64 +831,92 @@ def test_too_little_memory_is_seen_before_anything_is_allocated() -> None:
     assert [(each[1], int(each[2])) for each in shown if each] == largest
 
 
-def test_what_others_hold_counts_against_the_free_memory() -> None:
-    host = HostBackend(MOE_CASE.total + 10)
-    ptr = host.alloc(11)
+def with_room_for_moe(make_gpu: MakeBackend, *more: int) -> Backend:
+    """A backend whose memory MOE_CASE and allocations of `more` bytes use up."""
+    gpu = make_gpu(1)
+    asked = (*MOE_CASE.live.values(), *more)
+    return make_gpu(sum(taken(gpu, nbytes) for nbytes in asked))
+
+
+def test_what_others_hold_counts_against_the_free_memory(make_gpu: MakeBackend) -> None:
+    gpu = with_room_for_moe(make_gpu, 10)
+    ptr = gpu.alloc(gpu.total_memory() - MOE_CASE.total + 1)
     with pytest.raises(AllocationError, match="all buffers together"):
-        MOE_CASE.build(host)
-    host.free(ptr)
-    host.alloc(10)
-    MOE_CASE.build(host).release()
-    assert host.live_bytes == 10
+        MOE_CASE.build(gpu)
+    gpu.free(ptr)
+    gpu.alloc(10)
+    MOE_CASE.build(gpu).release()
+    assert gpu.live_bytes == 10
 
 
-def test_exactly_enough_memory_is_enough() -> None:
-    host = HostBackend(MOE_CASE.total)
-    with MOE_CASE.build(host):
-        assert host.free_memory() == 0
+def test_exactly_enough_memory_is_enough(make_gpu: MakeBackend) -> None:
+    gpu = with_room_for_moe(make_gpu)
+    with MOE_CASE.build(gpu):
+        assert gpu.free_memory() == 0
 
 
-def test_a_backend_that_cannot_tell_its_memory_is_asked_for_none() -> None:
+def test_memory_that_others_take_meanwhile_is_missed_where_it_is_needed(
+    gpu: Backend,
+) -> None:
+    others: list[DevicePtr] = []
+
+    def fault(call: Call, earlier: int) -> None:
+        if call.method == "alloc" and earlier == 3:
+            others.append(gpu.alloc(gpu.free_memory()))
+
+    with pytest.raises(AllocationError) as caught:
+        DENSE_CASE.build(Spy(gpu, fault))
+    assert (caught.value.buffer, caught.value.free) == ("qkv_output", 0)
+    cause = caught.value.__cause__
+    assert isinstance(cause, OutOfMemoryError)
+    assert (cause.asked, cause.free, cause.total) == (
+        DENSE_CASE.live["qkv_output"],
+        0,
+        gpu.total_memory(),
+    )
+    assert gpu.live_allocations == len(others) == 1
+
+
+def test_a_backend_that_cannot_tell_its_memory_is_asked_for_none(gpu: Backend) -> None:
     def fault(call: Call, earlier: int) -> None:
         if call.method == "free_memory":
             raise BackendError("the driver is gone")
 
-    spy = Spy(HostBackend(), fault)
+    spy = Spy(gpu, fault)
     with pytest.raises(BackendError, match="the driver is gone"):
         DENSE_CASE.build(spy)
     assert not spy.made("alloc")
 
 
-def test_an_error_without_figures_says_that_they_are_unknown() -> None:
+def test_an_error_without_figures_says_that_they_are_unknown(gpu: Backend) -> None:
     def fault(call: Call, earlier: int) -> None:
         if call.method == "alloc" or (call.method == "free_memory" and earlier):
             raise BackendError("gone")
 
     with pytest.raises(AllocationError) as caught:
-        MOE_CASE.build(Spy(HostBackend(), fault))
+        MOE_CASE.build(Spy(gpu, fault))
     assert (caught.value.free, caught.value.total) == (None, None)
     assert "free: unknown of an unknown total" in str(caught.value)
 
 
 @pytest.mark.parametrize("method", ["alloc", "memset"])
-def test_a_slab_that_fails_leaves_nothing_allocated(method: str) -> None:
+def test_a_slab_that_fails_leaves_nothing_allocated(method: str, gpu: Backend) -> None:
     error = BackendError("sticky")
 
     def fault(call: Call, earlier: int) -> None:
         if call.method == method:
             raise error
 
-    host = HostBackend()
     with pytest.raises(ArenaError) as caught:
-        MOE_CASE.build(Spy(host, fault), placement="slab")
-    assert host.live_bytes == 0
+        MOE_CASE.build(Spy(gpu, fault), placement="slab")
+    assert gpu.live_bytes == 0
     assert error in (caught.value, caught.value.__cause__)
     if isinstance(caught.value, AllocationError):
         assert caught.value.buffer == "buffer arena slab"
         assert caught.value.nbytes >= MOE_CASE.total
 
 
-def test_a_slab_at_a_crooked_address_is_given_back() -> None:
+def test_a_slab_at_a_crooked_address_is_given_back(gpu: Backend) -> None:
     class Crooked(Spy):
         def alloc(self, nbytes: int) -> DevicePtr:
             self.shift = 16
@@ -845,21 +925,24 @@ def test_a_slab_at_a_crooked_address_is_given_back() -> None:
         def free(self, ptr: DevicePtr) -> None:
             super().free(DevicePtr(ptr - self.shift))
 
-    host = HostBackend()
     with pytest.raises(BackendError, match=r"is no multiple of \d+, which \w+ needs$"):
-        MOE_CASE.build(Crooked(host), placement="slab")
-    assert host.live_bytes == 0
+        MOE_CASE.build(Crooked(gpu), placement="slab")
+    assert gpu.live_bytes == 0
 
 
-def test_a_reserve_counts_as_memory_that_is_not_free() -> None:
-    host = HostBackend(MOE_CASE.total + 100)
-    MOE_CASE.build(host, reserve=100).release()
-    spy = Spy(host)
+def test_a_reserve_counts_as_memory_that_is_not_free(make_gpu: MakeBackend) -> None:
+    gpu = with_room_for_moe(make_gpu, 100)
+    spare = gpu.total_memory() - MOE_CASE.total
+    MOE_CASE.build(gpu, reserve=spare).release()
+    spy = Spy(gpu)
     with pytest.raises(AllocationError) as caught:
-        MOE_CASE.build(spy, reserve=101)
+        MOE_CASE.build(spy, reserve=spare + 1)
     assert spy.made("alloc") == []
-    assert caught.value.reserve == 101
-    assert "and keep 101 bytes in reserve; free: " in str(caught.value)
+    assert caught.value.reserve == spare + 1
+    kept = "101 bytes" if spare == 100 else f"{(spare + 1) / 1024:.2f} KiB"
+    assert f" and keep {kept}" in str(caught.value)
+    assert f"{spare + 1} bytes" in str(caught.value)
+    assert " in reserve; free: " in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -870,22 +953,25 @@ def test_a_reserve_counts_as_memory_that_is_not_free() -> None:
         ({"reserve": 0.5}, "reserve: 0.5 (float) is not an int, at least 0"),
     ],
 )
-def test_a_placement_or_reserve_that_is_none(more: dict[str, Any], text: str) -> None:
-    spy = Spy()
+def test_a_placement_or_reserve_that_is_none(
+    more: dict[str, Any], text: str, gpu: Backend
+) -> None:
+    spy = Spy(gpu)
     with pytest.raises(ConfigError) as caught:
         DENSE_CASE.build(spy, **more)
     assert str(caught.value) == text
     assert spy.made("alloc") == []
 
 
-def test_a_failed_construction_leaves_nothing_to_warn_of() -> None:
+def test_a_failed_construction_leaves_nothing_to_warn_of(make_gpu: MakeBackend) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for place in (0, 5):
+            spy = Spy(make_gpu(1 << 30), failing_alloc(place, BackendError("no")))
             with contextlib.suppress(AllocationError):
-                DENSE_CASE.build(Spy(None, failing_alloc(place, BackendError("no"))))
+                DENSE_CASE.build(spy)
         with contextlib.suppress(AllocationError):
-            DENSE_CASE.build(HostBackend(10))
+            DENSE_CASE.build(make_gpu(10))
         with contextlib.suppress(ConfigError):
             BufferArena(DENSE_CASE.model, **limits(0))
         gc.collect()
@@ -897,13 +983,13 @@ def test_a_failed_construction_leaves_nothing_to_warn_of() -> None:
 
 @every_placement
 def test_a_release_gives_back_all_and_twice_is_once(
-    placement: str, host: HostBackend
+    placement: str, gpu: Backend
 ) -> None:
-    spy = Spy(host)
+    spy = Spy(gpu)
     arena = MOE_CASE.build(spy, placement=placement)
-    assert host.live_bytes >= MOE_CASE.total
+    assert gpu.live_bytes >= MOE_CASE.total
     arena.release()
-    assert (host.live_bytes, host.live_allocations) == (0, 0)
+    assert (gpu.live_bytes, gpu.live_allocations) == (0, 0)
     assert len(spy.made("free")) == len(spy.made("alloc"))
     assert_gone(arena)
     spy.calls.clear()
@@ -912,12 +998,12 @@ def test_a_release_gives_back_all_and_twice_is_once(
 
 
 @every_case
-def test_release_frees_every_pointer_once(case: Case, host: HostBackend) -> None:
-    spy = Spy(host)
+def test_release_frees_every_pointer_once(case: Case, gpu: Backend) -> None:
+    spy = Spy(gpu)
     arena = case.build(spy)
     given = [ptr for _, ptr, _ in buffers_of(arena) if ptr]
     arena.release()
-    assert (host.live_bytes, host.live_allocations) == (0, 0)
+    assert (gpu.live_bytes, gpu.live_allocations) == (0, 0)
     assert sorted(ptr for (ptr,) in spy.made("free")) == sorted(given)
     assert_gone(arena)
     assert arena.released is True
@@ -927,8 +1013,8 @@ def test_release_frees_every_pointer_once(case: Case, host: HostBackend) -> None
     assert_gone(arena)
 
 
-def test_a_released_arena_still_says_what_it_was() -> None:
-    arena = MOE_CASE.build()
+def test_a_released_arena_still_says_what_it_was(gpu: Backend) -> None:
+    arena = MOE_CASE.build(gpu)
     arena.release()
     assert arena.sizes.as_dict() == MOE_CASE.expected
     assert arena.max_batch_tokens == 20
@@ -941,9 +1027,9 @@ def test_a_released_arena_still_says_what_it_was() -> None:
 @pytest.mark.parametrize("used_before", [False, True])
 @every_placement
 def test_use_after_release_names_the_operation(
-    operation: str, used_before: bool, placement: str
+    operation: str, used_before: bool, placement: str, gpu: Backend
 ) -> None:
-    spy = Spy()
+    spy = Spy(gpu)
     arena = MOE_CASE.build(spy, placement=placement)
     if used_before:
         USES[operation](arena)
@@ -958,17 +1044,18 @@ def test_use_after_release_names_the_operation(
     )
 
 
-def test_an_armed_probe_after_release_raises() -> None:
-    arena = BufferArena(
-        MOE_CASE.model, **MOE_CASE.limits, levers=Levers(ssm_save_dump=True)
-    )
+def test_an_armed_probe_after_release_raises(gpu: Backend) -> None:
+    levers = Levers(ssm_save_dump=True)
+    arena = BufferArena(MOE_CASE.model, **MOE_CASE.limits, levers=levers, gpu=gpu)
     arena.release()
     with pytest.raises(ReleasedError):
         arena.debug_buffer_checksum(0, "tag")
 
 
 @pytest.mark.parametrize("name", MOE_CASE.live)
-def test_a_free_that_fails_leaves_no_other_buffer_behind(name: str) -> None:
+def test_a_free_that_fails_leaves_no_other_buffer_behind(
+    name: str, gpu: Backend
+) -> None:
     error = BackendError("injected")
     stuck: list[DevicePtr] = []
 
@@ -976,13 +1063,12 @@ def test_a_free_that_fails_leaves_no_other_buffer_behind(name: str) -> None:
         if call.method == "free" and call.arguments[0] in stuck:
             raise error
 
-    host = HostBackend()
-    spy = Spy(host, fault)
+    spy = Spy(gpu, fault)
     arena = MOE_CASE.build(spy)
     stuck.append(getattr(arena, name))
     with pytest.raises(ReleaseError) as caught:
         arena.release()
-    assert host.live_bytes == MOE_CASE.live[name]
+    assert gpu.live_bytes == MOE_CASE.live[name]
     assert len(spy.made("free")) == len(MOE_CASE.live)
     assert caught.value.failures == ((name, error),)
     assert caught.value.__cause__ is error
@@ -995,12 +1081,12 @@ def test_a_free_that_fails_leaves_no_other_buffer_behind(name: str) -> None:
     assert spy.calls == []
 
 
-def test_every_free_that_fails_is_reported() -> None:
+def test_every_free_that_fails_is_reported(gpu: Backend) -> None:
     def fault(call: Call, earlier: int) -> None:
         if call.method == "free":
             raise ValueError(str(earlier))
 
-    spy = Spy(None, fault)
+    spy = Spy(gpu, fault)
     arena = DENSE_CASE.build(spy)
     with pytest.raises(ReleaseError) as caught:
         arena.release()
@@ -1011,43 +1097,44 @@ def test_every_free_that_fails_is_reported() -> None:
     assert_gone(arena)
 
 
-def test_an_interrupted_release_strands_nothing_but_what_was_being_freed() -> None:
+def test_an_interrupted_release_strands_nothing_but_what_was_being_freed(
+    gpu: Backend,
+) -> None:
     def fault(call: Call, earlier: int) -> None:
         if call.method == "free" and earlier == 2:
             raise KeyboardInterrupt
 
-    host = HostBackend()
-    arena = DENSE_CASE.build(Spy(host, fault))
+    arena = DENSE_CASE.build(Spy(gpu, fault))
     with pytest.raises(KeyboardInterrupt):
         arena.release()
     arena.release()
-    assert host.live_allocations <= 1
+    assert gpu.live_allocations <= 1
 
 
-def test_a_block_releases_at_its_end(host: HostBackend) -> None:
-    arena = MOE_CASE.build(host)
+def test_a_block_releases_at_its_end(gpu: Backend) -> None:
+    arena = MOE_CASE.build(gpu)
     with arena as entered:
         assert entered is arena
-        assert host.live_bytes == MOE_CASE.total
-    assert host.live_bytes == 0
+        assert gpu.live_bytes == MOE_CASE.total
+    assert gpu.live_bytes == 0
     assert_gone(arena)
 
 
-def test_a_block_that_released_early_ends_well(host: HostBackend) -> None:
-    with MOE_CASE.build(host) as arena:
+def test_a_block_that_released_early_ends_well(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
         arena.release()
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
 def test_an_exception_in_a_block_reaches_the_caller_unchanged(
-    host: HostBackend,
+    gpu: Backend,
 ) -> None:
     original = KeyError("the cause")
-    with pytest.raises(KeyError) as caught, MOE_CASE.build(host) as arena:
+    with pytest.raises(KeyError) as caught, MOE_CASE.build(gpu) as arena:
         raise original
     assert caught.value is original
     assert not hasattr(original, "__notes__")
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
     assert_gone(arena)
 
 
@@ -1056,15 +1143,15 @@ def stuck_free(call: Call, earlier: int) -> None:
         raise BackendError("stuck")
 
 
-def test_a_block_whose_release_fails_raises_that() -> None:
-    arena = DENSE_CASE.build(Spy(None, stuck_free))
+def test_a_block_whose_release_fails_raises_that(gpu: Backend) -> None:
+    arena = DENSE_CASE.build(Spy(gpu, stuck_free))
     with pytest.raises(ReleaseError, match="residual: BackendError: stuck"), arena:
         pass
 
 
-def test_a_failed_release_does_not_hide_the_exception_in_flight() -> None:
+def test_a_failed_release_does_not_hide_the_exception_in_flight(gpu: Backend) -> None:
     original = KeyError("the cause")
-    with pytest.raises(KeyError) as caught, DENSE_CASE.build(Spy(None, stuck_free)):
+    with pytest.raises(KeyError) as caught, DENSE_CASE.build(Spy(gpu, stuck_free)):
         raise original
     assert caught.value is original
     assert original.__notes__ == [
@@ -1072,31 +1159,31 @@ def test_a_failed_release_does_not_hide_the_exception_in_flight() -> None:
     ]
 
 
-def test_a_dropped_arena_warns_and_its_memory_comes_back(host: HostBackend) -> None:
-    arena = MOE_CASE.build(host)
+def test_a_dropped_arena_warns_and_its_memory_comes_back(gpu: Backend) -> None:
+    arena = MOE_CASE.build(gpu)
     arena.zero_all_rows(0, tokens=1)
     with pytest.warns(ResourceWarning, match="^buffer arena was dropped without rele"):
         del arena
         gc.collect()
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
 def test_a_dropped_arenas_memory_comes_back_where_warnings_are_errors(
-    host: HostBackend, monkeypatch: pytest.MonkeyPatch
+    gpu: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[object] = []
     monkeypatch.setattr(sys, "unraisablehook", lambda hook: seen.append(hook.exc_type))
-    arena = MOE_CASE.build(host)
+    arena = MOE_CASE.build(gpu)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         del arena
         gc.collect()
     assert seen == [ResourceWarning]
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
-def test_a_released_arena_is_dropped_without_a_warning(host: HostBackend) -> None:
-    arena = MOE_CASE.build(host)
+def test_a_released_arena_is_dropped_without_a_warning(gpu: Backend) -> None:
+    arena = MOE_CASE.build(gpu)
     arena.release()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -1105,23 +1192,23 @@ def test_a_released_arena_is_dropped_without_a_warning(host: HostBackend) -> Non
     assert caught == []
 
 
-def test_two_arenas_share_a_backend_and_nothing_else(host: HostBackend) -> None:
-    first = MOE_CASE.build(host)
-    second = DENSE_CASE.build(host)
-    assert host.live_bytes == MOE_CASE.total + DENSE_CASE.total
-    soil(host, first)
-    soil(host, second)
+def test_two_arenas_share_a_backend_and_nothing_else(gpu: Backend) -> None:
+    first = MOE_CASE.build(gpu)
+    second = DENSE_CASE.build(gpu)
+    assert gpu.live_bytes == MOE_CASE.total + DENSE_CASE.total
+    soil(gpu, first)
+    soil(gpu, second)
     first.zero_all(0)
-    assert cleared(host, second) == {}
+    assert cleared(gpu, second) == {}
     second.zero_all_rows(0, tokens=1)
-    assert cleared(host, first) == MOE_CASE.due(ZERO_ALL)
-    assert cleared(host, second) == DENSE_CASE.due(ZERO_ALL, 1)
+    assert cleared(gpu, first) == MOE_CASE.due(ZERO_ALL)
+    assert cleared(gpu, second) == DENSE_CASE.due(ZERO_ALL, 1)
     first.release()
-    assert host.live_bytes == DENSE_CASE.total
+    assert gpu.live_bytes == DENSE_CASE.total
     second.zero_all(0)
-    assert cleared(host, second) == DENSE_CASE.due(ZERO_ALL)
+    assert cleared(gpu, second) == DENSE_CASE.due(ZERO_ALL)
     second.release()
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
 def run_in_threads(count: int, work: Callable[[int], None]) -> None:
@@ -1146,23 +1233,23 @@ def run_in_threads(count: int, work: Callable[[int], None]) -> None:
         raise failures[0]
 
 
-def test_arenas_in_threads_do_not_meet(host: HostBackend) -> None:
+def test_arenas_in_threads_do_not_meet(gpu: Backend) -> None:
     cases = (DENSE_CASE, MOE_CASE, Case(DENSE, limits(9)), Case(MOE, limits(3)))
 
     def work(place: int) -> None:
         case = cases[place]
         for tokens in range(1, 6):
-            with case.build(host) as arena:
-                soil(host, arena)
+            with case.build(gpu) as arena:
+                soil(gpu, arena)
                 arena.zero_all_rows(0, tokens=tokens)
-                assert cleared(host, arena) == case.due(ZERO_ALL, tokens)
+                assert cleared(gpu, arena) == case.due(ZERO_ALL, tokens)
 
     run_in_threads(len(cases), work)
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
-def test_a_teardown_releases_arenas_newest_first(host: HostBackend) -> None:
-    spy = Spy(host)
+def test_a_teardown_releases_arenas_newest_first(gpu: Backend) -> None:
+    spy = Spy(gpu)
     teardown = Teardown()
     first = teardown.add(DENSE_CASE.build(spy))
     second = teardown.add(MOE_CASE.build(spy))
@@ -1174,20 +1261,19 @@ def test_a_teardown_releases_arenas_newest_first(host: HostBackend) -> None:
     assert order.index(newest) < order.index(oldest)
     assert set(order[: len(MOE_CASE.live)]).isdisjoint({oldest})
     assert first.released and second.released
-    assert host.live_bytes == 0
+    assert gpu.live_bytes == 0
 
 
-def test_a_teardown_carries_the_failures_of_every_arena() -> None:
-    host = HostBackend()
+def test_a_teardown_carries_the_failures_of_every_arena(gpu: Backend) -> None:
     with pytest.raises(TeardownError) as caught, Teardown() as teardown:
-        teardown.add(DENSE_CASE.build(Spy(host, stuck_free)))
-        teardown.add(DENSE_CASE.build(host))
-        teardown.add(DENSE_CASE.build(Spy(host, stuck_free)))
+        teardown.add(DENSE_CASE.build(Spy(gpu, stuck_free)))
+        teardown.add(DENSE_CASE.build(gpu))
+        teardown.add(DENSE_CASE.build(Spy(gpu, stuck_free)))
     labels = [label for label, _ in caught.value.failures]
     assert labels == ["buffer arena", "buffer arena"]
     errors = [error for _, error in caught.value.failures]
     assert all(isinstance(error, ReleaseError) for error in errors)
-    assert host.live_bytes == 2 * DENSE_CASE.expected["residual"]
+    assert gpu.live_bytes == 2 * DENSE_CASE.expected["residual"]
 
 
 # Carves
@@ -1203,10 +1289,12 @@ ROWWISE = {
 IN_PROJECTION, OUT_PROJECTION = 167772160, 62914560
 
 
-def test_96_carves_of_48_layers_fit_exactly_and_the_97th_is_refused() -> None:
+def test_96_carves_of_48_layers_fit_exactly_and_the_97th_is_refused(
+    roomy: PaperBackend | DriverBackend,
+) -> None:
     case = Case(ROWWISE, limits(1), {"fp8_rowwise": True})
     capacity = 48 * (IN_PROJECTION + OUT_PROJECTION)
-    spy = Spy(PaperBackend())
+    spy = Spy(roomy)
     with case.build(spy) as arena:
         assert arena.ssm_rowwise_w_bf16_bytes == capacity == 11072962560
         spy.calls.clear()
@@ -1230,8 +1318,8 @@ def test_96_carves_of_48_layers_fit_exactly_and_the_97th_is_refused() -> None:
         assert spy.calls == []
 
 
-def test_a_refused_carve_leaves_the_cursor_where_it_was(host: HostBackend) -> None:
-    with MOE_CASE.build(host) as arena:
+def test_a_refused_carve_leaves_the_cursor_where_it_was(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
         base, capacity = arena.ssm_rowwise_w_bf16, arena.ssm_rowwise_w_bf16_bytes
         # Two linear layers of (512 * 64 + 64 * 128) bf16.
         assert capacity == 2 * (512 * 64 + 64 * 128) * 2
@@ -1245,8 +1333,8 @@ def test_a_refused_carve_leaves_the_cursor_where_it_was(host: HostBackend) -> No
         assert arena.carve_ssm_rowwise_w_bf16(capacity - 1000) == base + 1000
 
 
-def test_the_text_of_an_empty_carve() -> None:
-    with MOE_CASE.build() as arena, pytest.raises(CarveError) as caught:
+def test_the_text_of_an_empty_carve(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena, pytest.raises(CarveError) as caught:
         arena.carve_ssm_rowwise_w_bf16(0)
     assert str(caught.value) == (
         "ssm_rowwise_w_bf16: cannot carve 0 bytes: a piece has at least 1 byte"
@@ -1254,8 +1342,10 @@ def test_the_text_of_an_empty_carve() -> None:
 
 
 @pytest.mark.parametrize("nbytes", [1.5, 2.0, "8", None], ids=repr)
-def test_a_carve_that_is_no_int_is_refused_and_moves_nothing(nbytes: Any) -> None:
-    with MOE_CASE.build() as arena:
+def test_a_carve_that_is_no_int_is_refused_and_moves_nothing(
+    nbytes: Any, gpu: Backend
+) -> None:
+    with MOE_CASE.build(gpu) as arena:
         with pytest.raises((TypeError, ValueError, CarveError)):
             arena.carve_ssm_rowwise_w_bf16(nbytes)
         assert arena.carve_ssm_rowwise_w_bf16(16) == arena.ssm_rowwise_w_bf16
@@ -1269,8 +1359,8 @@ def test_a_carve_that_is_no_int_is_refused_and_moves_nothing(nbytes: Any) -> Non
     ],
     ids=["lever off", "no linear layers"],
 )
-def test_a_carve_without_a_slab_says_so(case: Case) -> None:
-    with case.build() as arena:
+def test_a_carve_without_a_slab_says_so(case: Case, gpu: Backend) -> None:
+    with case.build(gpu) as arena:
         assert arena.ssm_rowwise_w_bf16 == NULL
         with pytest.raises(CarveError) as caught:
             arena.carve_ssm_rowwise_w_bf16(2)
@@ -1280,8 +1370,8 @@ def test_a_carve_without_a_slab_says_so(case: Case) -> None:
     )
 
 
-def test_concurrent_carves_never_overlap() -> None:
-    with MOE_CASE.build() as arena:
+def test_concurrent_carves_never_overlap(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
         base, capacity = arena.ssm_rowwise_w_bf16, arena.ssm_rowwise_w_bf16_bytes
         pieces: list[list[tuple[int, int]]] = [[] for _ in range(8)]
         interval = sys.getswitchinterval()
@@ -1359,10 +1449,10 @@ def test_decode_metadata_lies_where_the_oracle_says(max_blocks: int) -> None:
     ],
 )
 def test_the_arena_lays_decode_metadata_out_for_its_largest_batch(
-    batch: int, seq_len: int, block: int, rows: int, blocks: int
+    batch: int, seq_len: int, block: int, rows: int, blocks: int, gpu: Backend
 ) -> None:
     case = Case(DENSE, limits(2, seq_len, block, batch))
-    with case.build() as arena:
+    with case.build(gpu) as arena:
         layout = arena.decode_meta
         assert (layout.rows, layout.max_blocks_per_row) == (rows, blocks)
         assert offsets_of(layout) == oracle.decode_meta_offsets(rows, blocks)
@@ -1444,9 +1534,11 @@ def test_the_bytes_of_a_layout_are_where_it_ends(
 
 
 @pytest.mark.parametrize("experts", [1, 4, 255, 256, 257])
-def test_moe_scratch_regions_for_every_pass_are_the_oracles(experts: int) -> None:
+def test_moe_scratch_regions_for_every_pass_are_the_oracles(
+    experts: int, gpu: Backend
+) -> None:
     case = Case({**MOE, "num_experts": experts}, limits(150))
-    with case.build() as arena:
+    with case.build(gpu) as arena:
         base = arena.moe_fp8_scratch
         for rows in range(1, 151):
             layout = base(rows)
@@ -1460,16 +1552,16 @@ def test_moe_scratch_regions_for_every_pass_are_the_oracles(experts: int) -> Non
         assert base.most == {"rows": 150}
 
 
-def test_moe_scratch_regions_can_be_written_to_their_ends(host: HostBackend) -> None:
+def test_moe_scratch_regions_can_be_written_to_their_ends(gpu: Backend) -> None:
     case = Case({**MOE, "num_experts": 256}, limits(33))
-    with case.build(host) as arena:
+    with case.build(gpu) as arena:
         for rows in (1, 32, 33):
             parts = [part for _, part in regions_of(arena.moe_fp8_scratch(rows))]
             assert len(parts) == 6
             for value, part in enumerate(parts, start=1):
-                host.memset(part.ptr, value, part.nbytes)
+                gpu.memset(part.ptr, value, part.nbytes)
             for value, part in enumerate(parts, start=1):
-                content = read(host, part.ptr, part.nbytes)
+                content = read(gpu, part.ptr, part.nbytes)
                 assert content == bytes([value]) * part.nbytes
 
 
@@ -1480,8 +1572,10 @@ def layout_refusal(arena: BufferArena, rows: int) -> LayoutError:
 
 
 @pytest.mark.parametrize("rows", [21, 1 << 40])
-def test_more_rows_than_the_arena_was_sized_for_are_refused(rows: int) -> None:
-    with MOE_CASE.build() as arena:
+def test_more_rows_than_the_arena_was_sized_for_are_refused(
+    rows: int, gpu: Backend
+) -> None:
+    with MOE_CASE.build(gpu) as arena:
         failure = layout_refusal(arena, rows)
         capacity = MOE_CASE.expected["moe_fp8_scratch"]
         assert (failure.buffer, failure.capacity) == ("moe_fp8_scratch", capacity)
@@ -1492,8 +1586,8 @@ def test_more_rows_than_the_arena_was_sized_for_are_refused(rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", [0, -1, True, 2.0, None])
-def test_a_layout_for_no_rows_is_refused(rows: Any) -> None:
-    with MOE_CASE.build() as arena:
+def test_a_layout_for_no_rows_is_refused(rows: Any, gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
         with pytest.raises((ConfigError, LayoutError)) as caught:
             arena.moe_fp8_scratch(rows)
         shown = f"{rows!r} ({type(rows).__name__})"
@@ -1505,8 +1599,8 @@ def test_a_layout_for_no_rows_is_refused(rows: Any) -> None:
     [DENSE_CASE, Case({**MOE, "model_type": "glm5_next"}, limits(20))],
     ids=["no experts", "trimmed"],
 )
-def test_a_layout_of_an_absent_buffer_is_refused(case: Case) -> None:
-    with case.build() as arena:
+def test_a_layout_of_an_absent_buffer_is_refused(case: Case, gpu: Backend) -> None:
+    with case.build(gpu) as arena:
         assert arena.moe_fp8_scratch == NULL
         assert str(layout_refusal(arena, 3)) == (
             "moe_fp8_scratch: no room for rows=3: "
@@ -1514,8 +1608,8 @@ def test_a_layout_of_an_absent_buffer_is_refused(case: Case) -> None:
         )
 
 
-def test_a_layout_after_release_is_refused() -> None:
-    arena = MOE_CASE.build()
+def test_a_layout_after_release_is_refused(gpu: Backend) -> None:
+    arena = MOE_CASE.build(gpu)
     arena.moe_fp8_scratch(3)
     arena.release()
     text = str(layout_refusal(arena, 3))
@@ -1523,22 +1617,22 @@ def test_a_layout_after_release_is_refused() -> None:
     assert "(0 bytes)" in text
 
 
-def test_a_layout_needs_the_bytes_that_were_allocated() -> None:
+def test_a_layout_needs_the_bytes_that_were_allocated(gpu: Backend) -> None:
     regions = oracle.moe_fp8_regions(MOE, 10)
     needed = max(start + nbytes for start, nbytes in regions.values())
     sizes = MOE_CASE.sizes()._replace(moe_fp8_scratch=needed)
-    with MOE_CASE.build_from(sizes) as arena:
+    with MOE_CASE.build_from(sizes, gpu) as arena:
         assert arena.moe_fp8_scratch(10).nbytes == needed
     sizes = MOE_CASE.sizes()._replace(moe_fp8_scratch=needed - 1)
-    with MOE_CASE.build_from(sizes) as arena:
+    with MOE_CASE.build_from(sizes, gpu) as arena:
         failure = layout_refusal(arena, 10)
         assert failure.capacity == needed - 1
         assert f"rows=10 ({needed} bytes)" in str(failure)
         assert f"({needed - 1} bytes)" in str(failure)
 
 
-def test_the_most_that_an_absent_layout_offers_can_be_asked() -> None:
-    arena = MOE_CASE.build()
+def test_the_most_that_an_absent_layout_offers_can_be_asked(gpu: Backend) -> None:
+    arena = MOE_CASE.build(gpu)
     arena.release()
     assert arena.moe_fp8_scratch.most in ({}, {"rows": 0}, {"rows": 20})
 
@@ -1552,8 +1646,8 @@ def probe(arena: BufferArena) -> ChecksumReport:
     return report
 
 
-def test_a_probe_that_is_off_makes_no_call() -> None:
-    spy = Spy()
+def test_a_probe_that_is_off_makes_no_call(gpu: Backend) -> None:
+    spy = Spy(gpu)
     with MOE_CASE.build(spy) as arena:
         spy.calls.clear()
         assert arena.debug_buffer_checksum(0, "tag") is None
@@ -1562,10 +1656,10 @@ def test_a_probe_that_is_off_makes_no_call() -> None:
 
 @pytest.mark.parametrize("how", ["lever", "force", "environment"])
 def test_a_probe_reads_the_16_buffers_in_order(
-    how: str, monkeypatch: pytest.MonkeyPatch
+    how: str, monkeypatch: pytest.MonkeyPatch, gpu: Backend
 ) -> None:
-    spy = Spy()
-    stream = object()
+    spy = Spy(gpu)
+    stream = new_stream(gpu)
     if how == "environment":
         monkeypatch.setenv("METRALE_SSM_SAVE_DUMP", "1")
     levers = Levers(ssm_save_dump=True) if how == "lever" else None
@@ -1586,8 +1680,10 @@ def test_a_probe_reads_the_16_buffers_in_order(
         assert starts == [getattr(arena, name) for name in PROBED]
 
 
-def test_a_probe_is_logged_under_its_tag(caplog: pytest.LogCaptureFixture) -> None:
-    with MOE_CASE.build() as arena:
+def test_a_probe_is_logged_under_its_tag(
+    caplog: pytest.LogCaptureFixture, gpu: Backend
+) -> None:
+    with MOE_CASE.build(gpu) as arena:
         with caplog.at_level(logging.INFO, "metrale_arena"):
             caplog.clear()
             report = probe(arena)
@@ -1598,12 +1694,11 @@ def test_a_probe_is_logged_under_its_tag(caplog: pytest.LogCaptureFixture) -> No
         assert [line.split()[0] for line in lines[1:]] == list(PROBED)
 
 
-def test_a_probe_sums_the_finite_lanes() -> None:
+def test_a_probe_sums_the_finite_lanes(gpu: Backend) -> None:
     lanes = [1.5, -2.0, math.nan, math.inf, -math.inf, 0.25, math.nan]
-    host = HostBackend()
-    with MOE_CASE.build(host) as arena:
+    with MOE_CASE.build(gpu) as arena:
         arena.zero_all(0)
-        host.copy_h2d(arena.residual, struct.pack(f"<{len(lanes)}f", *lanes))
+        gpu.copy_h2d(arena.residual, struct.pack(f"<{len(lanes)}f", *lanes))
         entry = probe(arena).buffers[1]
         assert entry.name == "residual"
         assert entry.total == 1.5 - 2.0 + 0.25
@@ -1613,72 +1708,67 @@ def test_a_probe_sums_the_finite_lanes() -> None:
         assert entry.lanes == 20 * 64 * 2 // 4
 
 
-def test_any_single_byte_changes_the_digest_of_its_buffer_alone() -> None:
-    host = HostBackend()
+def test_any_single_byte_changes_the_digest_of_its_buffer_alone(gpu: Backend) -> None:
     case = Case(DENSE, limits(3))  # hidden_states: 3 * 33 * 2 bytes, 2 beyond a lane
-    with case.build(host) as arena:
+    with case.build(gpu) as arena:
         assert arena.hidden_states_bytes == 198
-        soil(host, arena)
+        soil(gpu, arena)
         before = probe(arena).buffers
         digests = {before[0].digest}
         for place in range(198):
             byte = arena.hidden_states.offset(place)
-            host.memset(byte, DIRTY ^ 1, 1)
+            gpu.memset(byte, DIRTY ^ 1, 1)
             after = probe(arena).buffers
             digests.add(after[0].digest)
             assert after[1:] == before[1:]
-            host.memset(byte, DIRTY, 1)
+            gpu.memset(byte, DIRTY, 1)
         assert len(digests) == 199
         assert probe(arena).buffers == before
 
 
 @pytest.mark.parametrize("name", PROBED)
-def test_the_last_byte_of_every_probed_buffer_counts(name: str) -> None:
-    host = HostBackend()
-    with MOE_CASE.build(host) as arena:
-        soil(host, arena)
+def test_the_last_byte_of_every_probed_buffer_counts(name: str, gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
+        soil(gpu, arena)
         before = {each.name: each for each in probe(arena).buffers}
         last = getattr(arena, f"{name}_bytes") - 1
-        host.memset(getattr(arena, name).offset(last), 0, 1)
+        gpu.memset(getattr(arena, name).offset(last), 0, 1)
         after = {each.name: each for each in probe(arena).buffers}
         assert {each for each in PROBED if before[each] != after[each]} == {name}
 
 
-def test_nan_and_zero_lanes_are_told_apart() -> None:
-    host = HostBackend()
-    with MOE_CASE.build(host) as arena:
+def test_nan_and_zero_lanes_are_told_apart(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
         arena.zero_all(0)
         zero = probe(arena).buffers[0]
-        host.copy_h2d(arena.hidden_states, struct.pack("<f", math.nan))
+        gpu.copy_h2d(arena.hidden_states, struct.pack("<f", math.nan))
         nan = probe(arena).buffers[0]
         assert (nan.total, nan.total_abs) == (zero.total, zero.total_abs) == (0, 0)
         assert (zero.nan_lanes, nan.nan_lanes) == (0, 1)
         assert nan.digest != zero.digest
 
 
-def test_swapped_lanes_are_told_apart() -> None:
-    host = HostBackend()
-    with MOE_CASE.build(host) as arena:
+def test_swapped_lanes_are_told_apart(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
         arena.zero_all(0)
-        host.copy_h2d(arena.hidden_states, struct.pack("<2f", 1.0, 2.0))
+        gpu.copy_h2d(arena.hidden_states, struct.pack("<2f", 1.0, 2.0))
         one = probe(arena).buffers[0]
-        host.copy_h2d(arena.hidden_states, struct.pack("<2f", 2.0, 1.0))
+        gpu.copy_h2d(arena.hidden_states, struct.pack("<2f", 2.0, 1.0))
         other = probe(arena).buffers[0]
         assert one.total == other.total == 3.0
         assert one.total_squares == other.total_squares == 5.0
         assert one.digest != other.digest
 
 
-def test_a_probe_changes_no_byte() -> None:
-    host = HostBackend()
-    with MOE_CASE.build(host) as arena:
-        soil(host, arena)
+def test_a_probe_changes_no_byte(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu) as arena:
+        soil(gpu, arena)
         assert probe(arena) == probe(arena)
-        assert cleared(host, arena) == {}
+        assert cleared(gpu, arena) == {}
 
 
-def test_absent_buffers_are_reported_as_absent_and_not_read() -> None:
-    spy = Spy()
+def test_absent_buffers_are_reported_as_absent_and_not_read(gpu: Backend) -> None:
+    spy = Spy(gpu)
     trimmed = Case({**MOE, "model_type": "glm5_next_text"}, limits(20))
     with trimmed.build(spy) as arena:
         spy.calls.clear()
@@ -1693,14 +1783,16 @@ def test_absent_buffers_are_reported_as_absent_and_not_read() -> None:
 
 
 @pytest.mark.parametrize("name", PROBED)
-def test_a_buffer_that_cannot_be_read_does_not_hide_the_others(name: str) -> None:
+def test_a_buffer_that_cannot_be_read_does_not_hide_the_others(
+    name: str, gpu: Backend
+) -> None:
     failing: list[DevicePtr] = []
 
     def fault(call: Call, earlier: int) -> None:
         if call.method == "copy_d2h" and call.arguments[1] in failing:
             raise BackendError("sticky")
 
-    with MOE_CASE.build(Spy(None, fault)) as arena:
+    with MOE_CASE.build(Spy(gpu, fault)) as arena:
         whole = probe(arena)
         failing.append(getattr(arena, name))
         report = probe(arena)
@@ -1715,17 +1807,17 @@ def test_a_buffer_that_cannot_be_read_does_not_hide_the_others(name: str) -> Non
         assert "failed  BackendError: sticky" in str(report)
 
 
-def test_equal_arenas_have_equal_checksums() -> None:
+def test_equal_arenas_have_equal_checksums(make_gpu: MakeBackend) -> None:
     reports = []
     for _ in range(2):
-        host = HostBackend()
-        with MOE_CASE.build(host) as arena:
+        gpu = make_gpu(1 << 30)
+        with MOE_CASE.build(gpu) as arena:
             arena.zero_all(0)
-            host.memset(arena.residual, 7, 100)
+            gpu.memset(arena.residual, 7, 100)
             reports.append(probe(arena))
     assert reports[0] == reports[1]
 
 
-def test_the_backends_of_these_tests_are_backends() -> None:
-    backends: tuple[GpuBackend, ...] = (HostBackend(), Spy(), PaperBackend())
+def test_the_backends_of_these_tests_are_backends(gpu: Backend) -> None:
+    backends: tuple[GpuBackend, ...] = (gpu, Spy(gpu), PaperBackend())
     assert all(isinstance(backend, GpuBackend) for backend in backends)
