@@ -461,8 +461,11 @@ def _asked(
 ) -> list[tuple[str, Inputs]]:
     """The inputs of each config, under the name that tells it from the others."""
     model = checked.schema
-    chosen = {model.token_limit.name: tokens} if tokens is not None else {}
-    chosen |= {name: _integer(name, value) for name, value in _split(limits)}
+    chosen = {name: _integer(name, value) for name, value in _split(limits)}
+    if tokens is not None:
+        token_limit = model.token_limit.name
+        if chosen.setdefault(token_limit, tokens) != tokens:
+            raise click.UsageError(f"-M {tokens}, and {token_limit} says otherwise")
     names = [config.name for config in configs]
     found = []
     for config in configs:

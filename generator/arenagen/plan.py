@@ -137,6 +137,11 @@ class LeverView:
     variable: str
     reader: str
 
+    @property
+    def docs(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring."""
+        return (self.field.doc, f"Variable {self.variable}.")
+
 
 @dataclass(frozen=True, slots=True)
 class StatementView:

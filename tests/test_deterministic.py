@@ -1,0 +1,183 @@
+"""The emitted bytes depend on the schema alone, and are what the repository holds.
+
+Renders in processes of their own, under other hash seeds, folders, locales and time
+zones, and compares fingerprints of all files. Also holds the emitted files to the
+tools that a reader would run over them.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from arenagen import disk
+from arenagen.compile import Text, check_source, emit, read_schema
+
+ROOT = Path(__file__).resolve().parents[1]
+SCHEMA = ROOT / "schema/metrale.yaml"
+FAMILIES = ROOT / "schema/huggingface.yaml"
+PACKAGE = ROOT / "generated/metrale_arena"
+
+
+# Prints a digest of the paths and texts of all files, in the order they come in.
+ELSEWHERE = """
+import sys
+from hashlib import sha256
+from pathlib import Path
+from arenagen.compile import Text, check_source, emit, read_schema
+schema, families = (Path(each).read_bytes() for each in sys.argv[1:])
+model, warnings = read_schema(Text("metrale.yaml", schema))
+checked = check_source(model, warnings, Text("huggingface.yaml", families))
+files = emit(checked, "metrale.yaml")
+print(sha256(repr(list(files.items())).encode()).hexdigest())
+"""
+
+
+def render(schema: bytes, families: bytes) -> dict[str, str]:
+    model, warnings = read_schema(Text("metrale.yaml", schema))
+    checked = check_source(model, warnings, Text("huggingface.yaml", families))
+    return emit(checked, "metrale.yaml")
+
+
+def fingerprint(files: dict[str, str]) -> str:
+    return sha256(repr(list(files.items())).encode()).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, str]:
+    """The rendering of the real schema, in this process."""
+    return render(SCHEMA.read_bytes(), FAMILIES.read_bytes())
+
+
+def fingerprint_elsewhere(
+    schema: Path, families: Path, cwd: Path, **variables: str
+) -> str:
+    """The fingerprint that another process comes to."""
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "LANG" and not name.startswith(("LC_", "PYTHON"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ELSEWHERE, schema, families],
+        cwd=cwd,
+        env={**environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+SEEDS = [
+    pytest.param(seed, marks=pytest.mark.slow if seed > 2 else ()) for seed in range(21)
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_hash_seed_gives_the_same_bytes(
+    files: dict[str, str], tmp_path: Path, seed: int
+) -> None:
+    found = fingerprint_elsewhere(SCHEMA, FAMILIES, tmp_path, PYTHONHASHSEED=str(seed))
+    assert found == fingerprint(files)
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"LC_ALL": "C", "TZ": "Pacific/Chatham", "COLUMNS": "20"},
+        {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=str,
+)
+def test_locale_and_time_zone_do_not_matter(
+    files: dict[str, str], tmp_path: Path, variables: dict[str, str]
+) -> None:
+    found = fingerprint_elsewhere(SCHEMA, FAMILIES, tmp_path, **variables)
+    assert found == fingerprint(files)
+
+
+def test_the_folders_do_not_matter(files: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "another place"
+    folder.mkdir()
+    # A black of the user's own taste must not be asked.
+    (folder / "pyproject.toml").write_text(
+        "[tool.black]\nline-length = 40\nskip-string-normalization = true\n"
+    )
+    for path in (SCHEMA, FAMILIES):
+        (folder / path.name).write_bytes(path.read_bytes())
+    found = fingerprint_elsewhere(
+        Path(SCHEMA.name), Path(FAMILIES.name), folder, HOME=str(folder)
+    )
+    assert found == fingerprint(files)
+
+
+BOM = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize(
+    ("mark", "end"), [(b"", b"\r\n"), (BOM, b"\n")], ids=["CRLF", "BOM"]
+)
+def test_line_ends_and_a_byte_order_mark_do_not_matter(
+    files: dict[str, str], mark: bytes, end: bytes
+) -> None:
+    schema, families = (
+        mark + path.read_bytes().replace(b"\n", end) for path in (SCHEMA, FAMILIES)
+    )
+    assert schema != SCHEMA.read_bytes()
+    assert render(schema, families) == files
+
+
+def test_files_come_in_order_of_path(files: dict[str, str]) -> None:
+    assert list(files) == sorted(files)
+
+
+def test_the_committed_package_is_what_the_schema_emits(files: dict[str, str]) -> None:
+    found = [(each.path, each.kind) for each in disk.compare(PACKAGE, files)]
+    assert found == []
+
+
+def test_emitted_files_name_no_place_and_no_time(files: dict[str, str]) -> None:
+    for path, text in files.items():
+        assert str(ROOT) not in text, path
+        first, *rest = text.split("\n")
+        assert first == "# Generated by arenagen from metrale.yaml. Do not edit."
+        assert not any("enerated by" in line for line in rest), path
+
+
+@pytest.fixture(scope="module")
+def emitted(files: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The rendering, in a project with the configuration of this one."""
+    folder = tmp_path_factory.mktemp("emitted")
+    disk.write(folder / "generated/metrale_arena", files)
+    (folder / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
+    return folder
+
+
+def tool(emitted: Path, *arguments: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *arguments],
+        cwd=emitted,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_emitted_files_are_fixed_points_of_black(emitted: Path) -> None:
+    tool(emitted, "black", "--check", "--quiet", "generated")
+
+
+def test_emitted_files_pass_ruff(emitted: Path) -> None:
+    tool(emitted, "ruff", "check", "--no-cache", "generated")
+
+
+def test_emitted_files_pass_mypy_strict(emitted: Path) -> None:
+    tool(emitted, "mypy", "--strict", "-p", "metrale_arena")
