@@ -15,6 +15,7 @@ test: lint types drift unit
 
 lint: $(VENV)/installed
 	$(RUN) ruff check
+	$(RUN) ruff check --isolated --no-cache generated
 	$(RUN) black --quiet --check .
 	$(RUN) arenagen lint --strict
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import logging
 import warnings
 from types import TracebackType
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, NoReturn, Self
+from weakref import ref
 
 from .buffers import BUFFERS
 from .config import ModelConfig
@@ -99,9 +100,12 @@ class BufferArena:
     46 buffers. Each has a pointer under its own name, NULL while it has no memory, and
     its allocated bytes under the name with `_bytes`. Nothing is allocated after
     construction, and `release` frees everything; an arena is also a context manager.
+
+    Several threads may zero, view and carve at once. Release when none does: what they
+    enqueue would reach freed memory.
     """
 
-    __slots__: ClassVar[dict[str, str]] = {
+    __slots__: ClassVar[dict[str, str]] = {  # noqa: RUF023
         "hidden_states": (
             "Residual stream that enters a layer. bf16 [M, hidden_size]. "
             "Token-major. Cleared by zero_all, zero_prefill_essentials. In the "
@@ -541,6 +545,8 @@ class BufferArena:
         placement: Placement,
         reserve: int,
     ) -> None:
+        if not getattr(self, "_released", True):
+            raise ConfigError(f"{self.label}: built already; make another one")
         self.config = config
         self.sizes = sizes
         self.levers = levers
@@ -573,54 +579,54 @@ class BufferArena:
         try:
             self._allocate()
             self._fill()
+            self._ssm_rowwise_w_bf16_slab = Slab(
+                "ssm_rowwise_w_bf16", self.ssm_rowwise_w_bf16, sizes.ssm_rowwise_w_bf16
+            )
+            self._zero_all = self._memory.plan(
+                ("hidden_states", self.hidden_states, sizes.hidden_states),
+                ("residual", self.residual, sizes.residual),
+                ("norm_output", self.norm_output, sizes.norm_output),
+                ("qkv_output", self.qkv_output, sizes.qkv_output),
+                ("attn_output", self.attn_output, sizes.attn_output),
+                ("gate_logits", self.gate_logits, sizes.gate_logits),
+                ("moe_output", self.moe_output, sizes.moe_output),
+                ("logits", self.logits, sizes.logits),
+                ("ssm_qkvz", self.ssm_qkvz, sizes.ssm_qkvz),
+                ("ssm_ba", self.ssm_ba, sizes.ssm_ba),
+                ("ssm_deinterleaved", self.ssm_deinterleaved, sizes.ssm_deinterleaved),
+                ("ssm_gates", self.ssm_gates, sizes.ssm_gates),
+                ("ssm_conv_out_f32", self.ssm_conv_out_f32, sizes.ssm_conv_out_f32),
+                ("scratch", self.scratch, sizes.scratch),
+                ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
+                ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
+                ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
+                ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
+            )
+            self._zero_prefill_essentials = self._memory.plan(
+                ("hidden_states", self.hidden_states, sizes.hidden_states),
+                ("residual", self.residual, sizes.residual),
+                ("gate_logits", self.gate_logits, sizes.gate_logits),
+                ("moe_output", self.moe_output, sizes.moe_output),
+                ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
+                ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
+                ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
+            )
+            _log.info(
+                (
+                    "buffer arena: %d tokens, %.1f MiB in all, attn_output %.1f MiB, "
+                    "ssm_deinterleaved %.1f MiB, kv_lora_rank=%s"
+                ),
+                self.max_batch_tokens,
+                sizes.total_bytes / 2**20,
+                sizes.attn_output / 2**20,
+                sizes.ssm_deinterleaved / 2**20,
+                self.config.kv_lora_rank,
+            )
         except BaseException as error:
             self._released = True
             for name, failure in self._free():
                 error.add_note(f"{name} could not be freed: {failure}")
             raise
-        self._ssm_rowwise_w_bf16_slab = Slab(
-            "ssm_rowwise_w_bf16", self.ssm_rowwise_w_bf16, sizes.ssm_rowwise_w_bf16
-        )
-        self._zero_all = self._memory.plan(
-            ("hidden_states", self.hidden_states, sizes.hidden_states),
-            ("residual", self.residual, sizes.residual),
-            ("norm_output", self.norm_output, sizes.norm_output),
-            ("qkv_output", self.qkv_output, sizes.qkv_output),
-            ("attn_output", self.attn_output, sizes.attn_output),
-            ("gate_logits", self.gate_logits, sizes.gate_logits),
-            ("moe_output", self.moe_output, sizes.moe_output),
-            ("logits", self.logits, sizes.logits),
-            ("ssm_qkvz", self.ssm_qkvz, sizes.ssm_qkvz),
-            ("ssm_ba", self.ssm_ba, sizes.ssm_ba),
-            ("ssm_deinterleaved", self.ssm_deinterleaved, sizes.ssm_deinterleaved),
-            ("ssm_gates", self.ssm_gates, sizes.ssm_gates),
-            ("ssm_conv_out_f32", self.ssm_conv_out_f32, sizes.ssm_conv_out_f32),
-            ("scratch", self.scratch, sizes.scratch),
-            ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
-            ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
-            ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
-            ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
-        )
-        self._zero_prefill_essentials = self._memory.plan(
-            ("hidden_states", self.hidden_states, sizes.hidden_states),
-            ("residual", self.residual, sizes.residual),
-            ("gate_logits", self.gate_logits, sizes.gate_logits),
-            ("moe_output", self.moe_output, sizes.moe_output),
-            ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
-            ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
-            ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
-        )
-        _log.info(
-            (
-                "buffer arena: %d tokens, %.1f MiB in all, attn_output %.1f MiB, "
-                "ssm_deinterleaved %.1f MiB, kv_lora_rank=%s"
-            ),
-            self.max_batch_tokens,
-            sizes.total_bytes / 2**20,
-            sizes.attn_output / 2**20,
-            sizes.ssm_deinterleaved / 2**20,
-            self.config.kv_lora_rank,
-        )
 
     def _allocate(self) -> None:
         memory, sizes = self._memory, self.sizes
@@ -700,6 +706,7 @@ class BufferArena:
         self.moe_fp8_scratch = MoeFp8ScratchPtr.bind(
             memory.take("moe_fp8_scratch"),
             sizes.moe_fp8_scratch,
+            ref(self),
             self.config,
             rows=M,
         )
@@ -1202,6 +1209,9 @@ class BufferArena:
                 stacklevel=1,
                 source=self,
             )
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{self.label}: an arena is neither copied nor pickled")
 
     def __repr__(self) -> str:
         state = "released" if self._released else format_bytes(self.sizes.total_bytes)

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from weakref import ref
 
 from .config import ModelConfig
 from .constants import FP8_BLOCK, MOE_SMALL_EXPERTS, MOE_TILE_COLUMNS, MOE_TILE_ROWS
@@ -253,16 +254,24 @@ class MoeFp8ScratchPtr(DevicePtr):
     An int like every DevicePtr; NULL when the buffer does not exist.
     """
 
+    _arena: ref[Any]
     _capacity: int
     _config: ModelConfig
     _rows: int
 
     @classmethod
     def bind(
-        cls, ptr: DevicePtr, capacity: int, config: ModelConfig, *, rows: int
+        cls,
+        ptr: DevicePtr,
+        capacity: int,
+        arena: ref[Any],
+        config: ModelConfig,
+        *,
+        rows: int,
     ) -> MoeFp8ScratchPtr:
         """The pointer to a buffer of `capacity` bytes, sized for these arguments."""
         bound = cls(ptr)
+        bound._arena = arena
         bound._capacity = capacity if ptr else 0
         bound._config = config
         bound._rows = rows
@@ -291,7 +300,8 @@ class MoeFp8ScratchPtr(DevicePtr):
         """
         asked = f"rows={rows}"
         check_int("rows", rows, 1)
-        if self.is_null:
+        arena = None if self.is_null else self._arena()
+        if arena is None or arena.released:
             raise LayoutError("moe_fp8_scratch", asked, 0)
         layout = MoeFp8Layout.of(self._config, rows=rows, base=self)
         if rows > self._rows or layout.nbytes > self._capacity:

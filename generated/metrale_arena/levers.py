@@ -4,9 +4,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import environ as _environ
 from typing import Self
 
 from .constants import SPLITK_AUTO, SPLITK_LEGACY
@@ -64,7 +64,7 @@ class Levers:
         check_bool("ssm_save_dump", self.ssm_save_dump)
 
     @classmethod
-    def from_env(cls, environ: Mapping[str, str] = os.environ) -> Self:
+    def from_env(cls, environ: Mapping[str, str] = _environ) -> Self:
         """Read every lever from a mapping of environment variables."""
         return cls(
             gguf_native_q2=switch_on(environ, "METRALE_GGUF_NATIVE_Q2", ("1",), False),

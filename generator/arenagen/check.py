@@ -63,7 +63,7 @@ def _declared(schema: Schema) -> Iterator[tuple[str, Span]]:
     for limit in schema.limits:
         yield limit.name, limit.span
         if limit.symbol:
-            yield limit.symbol, limit.span
+            yield limit.symbol, limit.places["symbol"]
     sections: tuple[tuple[Named, ...], ...] = (
         schema.target,
         schema.config,
@@ -92,8 +92,11 @@ def check_identifiers(symbols: Symbols) -> Iterator[Problem]:
             if why := naming.bad_region(part.name):
                 yield _bad_name(part.name, why, part.span)
     inner.append((arena.class_name, arena.places["class"]))
+    attributes: tuple[Named, ...] = (*schema.levers, *schema.target)
+    apart = {each.name for each in attributes}
     for name, span in (*_declared(schema), *inner):
-        if why := naming.bad_identifier(name):
+        bad = naming.bad_attribute if name in apart else naming.bad_identifier
+        if why := bad(name):
             yield _bad_name(name, why, span)
     for name, span in (*_parts(schema), (arena.package, arena.places["package"])):
         if why := naming.bad_member(name):
@@ -199,6 +202,11 @@ def check_members(symbols: Symbols) -> Iterator[Problem]:
                 f"`{buffer.name}` is a member of every BufferSizes",
                 buffer.span,
             )
+    for lever in schema.levers:
+        if lever.name in naming.LEVER_MEMBERS:
+            yield Problem(
+                "AR053", f"`{lever.name}` is a member of every Levers", lever.span
+            )
     named: tuple[Named, ...] = (*schema.config, *schema.lets)
     for field in named:
         if field.name in naming.CONFIG_MEMBERS:
@@ -270,9 +278,10 @@ def check_made_names(symbols: Symbols) -> Iterator[Problem]:
     }
     for name, what, span in _made(symbols.schema):
         if name in naming.MODULE_NAMES:
-            yield Problem(
-                "AR055", f"`{name}`, {what}, is a name of every package", span
-            )
+            # Of the class itself, check_identifiers says so.
+            if name != symbols.schema.arena.class_name:
+                message = f"`{name}`, {what}, is a name of every package"
+                yield Problem("AR055", message, span)
         elif name in seen:
             other, at = seen[name]
             yield Problem(
@@ -330,7 +339,7 @@ def _unknown(what: str, name: str, span: Span, known: Iterable[str]) -> Problem:
         "AR060",
         f"no {what} is named `{name}`",
         span,
-        hint=did_you_mean(name, sorted(known)),
+        hint=did_you_mean(name, sorted(known)) or f"the schema declares no {what}",
     )
 
 
@@ -464,7 +473,7 @@ def _token_major(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Probl
     ):
         if floor is not None and trend(floor.expr, limit, symbols) not in GROWS:
             why = f"its `{key}` cannot be shown to grow with `{limit}`"
-            yield _not_token_major(buffer, floor, why)
+            yield _not_token_major(buffer, floor, why, hint="remove `token_major`")
 
 
 def _token_trims(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Problem]:
@@ -487,7 +496,8 @@ def _token_leads(
         case Shape(_, dims):
             lead, *rest = dims
             move = trend(lead.expr, limit, symbols)
-            if move == "fixed":
+            behind = [dim for dim in rest if trend(dim.expr, limit, symbols) != "fixed"]
+            if move == "fixed" and not behind:
                 yield _not_token_major(
                     buffer, lead, f"its leading dimension does not depend on `{limit}`"
                 )
@@ -501,25 +511,27 @@ def _token_leads(
                     lead,
                     f"its leading dimension cannot be shown to grow with `{limit}`",
                 )
-            for dim in rest:
-                if trend(dim.expr, limit, symbols) != "fixed":
-                    yield _not_token_major(
-                        buffer, dim, f"`{limit}` sits behind the leading dimension"
-                    )
+            for dim in behind:
+                yield _not_token_major(
+                    buffer, dim, f"`{limit}` sits behind the leading dimension"
+                )
         case Regions(items):
             for region in items:
                 name = f"the region `{region.name}`"
                 at, when = region.at, region.when
                 if at is not None and trend(at.expr, limit, symbols) not in GROWS:
                     why = f"the place of {name} cannot be shown to grow with `{limit}`"
-                    yield _not_token_major(buffer, at, why)
+                    yield _not_token_major(buffer, at, why, "remove `token_major`")
                 if when is not None and trend(when.expr, limit, symbols) != "fixed":
                     why = f"the gate of {name} depends on `{limit}`"
-                    yield _not_token_major(buffer, when, why)
+                    yield _not_token_major(buffer, when, why, "remove `token_major`")
                 yield from _token_leads(buffer, region.extent, limit, symbols)
         case Bytes(value):
             yield _not_token_major(
-                buffer, value, "bytes have no leading dimension; give a shape"
+                buffer,
+                value,
+                "bytes have no leading dimension",
+                "give a dtype and a shape, or remove `token_major`",
             )
         case LayoutCall(name):
             yield Problem(
@@ -527,16 +539,18 @@ def _token_leads(
                 f"`{buffer.name}` is not token-major: the layout `{name}` has no "
                 "leading dimension",
                 extent.span,
+                hint="give a dtype and a shape, or remove `token_major`",
             )
 
 
-def _not_token_major(buffer: Buffer, formula: Formula, why: str) -> Problem:
-    return Problem(
-        "AR071",
-        f"`{buffer.name}` is not token-major: {why}",
-        formula.scalar.span,
-        hint="put the token count first, or remove `token_major`",
-    )
+def _not_token_major(
+    buffer: Buffer,
+    formula: Formula,
+    why: str,
+    hint: str = "put the token count first, or remove `token_major`",
+) -> Problem:
+    message = f"`{buffer.name}` is not token-major: {why}"
+    return Problem("AR071", message, formula.scalar.span, hint=hint)
 
 
 def check_buffers(symbols: Symbols) -> Iterator[Problem]:
@@ -552,7 +566,8 @@ def check_buffers(symbols: Symbols) -> Iterator[Problem]:
         if buffer.when is not None and isinstance(buffer.when.expr, Bool):
             yield Problem(
                 "AR073",
-                f"the gate of `{buffer.name}` is always {buffer.when.expr.value}",
+                f"the gate of `{buffer.name}` is always "
+                f"{str(buffer.when.expr.value).lower()}",
                 buffer.when.scalar.span,
                 hint="remove the gate, or the buffer",
             )
@@ -582,6 +597,26 @@ def _fill(buffer: Buffer) -> Iterator[Problem]:
         yield Problem(
             "AR077", f"`{buffer.name}` cannot be filled: {error}", buffer.places["init"]
         )
+
+
+def check_groups(symbols: Symbols) -> Iterator[Problem]:
+    """Groups with a method for a pass, of which a pass would clear everything."""
+    schema = symbols.schema
+    leading = {
+        name
+        for buffer in schema.buffers
+        if buffer.token_major
+        for name, _ in buffer.groups
+    }
+    for group in schema.groups:
+        if group.rows_method is not None and group.name not in leading:
+            yield Problem(
+                "AR078",
+                f"the group `{group.name}` has a `rows_method`, and none of its "
+                "buffers is token-major",
+                group.places["rows_method"],
+                hint="remove it, or mark the buffers `token_major`",
+            )
 
 
 def check_unused(symbols: Symbols) -> Iterator[Problem]:
@@ -634,6 +669,7 @@ NAME_PASSES: tuple[Pass, ...] = (
     check_levers,
     check_defaults,
     check_buffers,
+    check_groups,
 )
 MEANING_PASSES: tuple[Pass, ...] = (
     check_token_major,

@@ -70,10 +70,22 @@ def cli() -> None:
 SCHEMAS = click.argument(
     "schemas", nargs=-1, type=click.Path(path_type=Path), metavar="[SCHEMA]..."
 )
+
+
+def _folder(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> Path | None:
+    if value == "":
+        # An unset variable must not mean the working folder.
+        raise click.BadParameter("the empty text is no folder")
+    return None if value is None else Path(value)
+
+
 OUTPUT = click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=click.Path(),
+    callback=_folder,
     help="Folder of the package, for one SCHEMA that pyproject.toml does not list.",
 )
 
@@ -83,7 +95,9 @@ OUTPUT = click.option(
 @OUTPUT
 @exits
 def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
-    """Emit the package of each SCHEMA, or of every one that pyproject.toml lists.
+    """Emit the package of each SCHEMA.
+
+    Without SCHEMA, of every one that pyproject.toml lists.
 
     Writes only what changed, atomically, and removes files that an earlier run emitted
     and this one does not. Never touches a file that arenagen did not write.
@@ -112,9 +126,9 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
 @OUTPUT
 @exits
 def check(schemas: tuple[Path, ...], output: Path | None) -> int:
-    """Tell whether what is on disk is what each SCHEMA emits; writes nothing.
+    """Tell whether a package is what its SCHEMA emits.
 
-    Exits with 1 and a diff when it is not.
+    Writes nothing. Exits with 1 and a diff when it is not.
     """
     from . import disk
     from .compile import emit
@@ -125,13 +139,14 @@ def check(schemas: tuple[Path, ...], output: Path | None) -> int:
         files = emit(checked, pair.schema.name)
         found = disk.compare(pair.output, files)
         folder, source = _shown(pair.output), _shown(pair.schema)
+        again = "" if output is None else f" {source} -o {folder}"
         for each in found:
             _print_difference(pair.output, each)
         if found:
             differ = True
             click.echo(
                 f"{folder}: {_count(len(found), 'file')} of {len(files)} not as "
-                f"{source} says; run `arenagen generate`",
+                f"{source} says; run `arenagen generate{again}`",
                 err=True,
             )
         else:
@@ -307,7 +322,10 @@ def zero_plan(
     placement: Placement,
     style: str,
 ) -> int:
-    """Print the memsets that a zeroing method enqueues, for real model configs."""
+    """Print the memsets of a zeroing method.
+
+    For real model configs, in full or of a pass of some tokens.
+    """
     from . import report, zeroing
 
     checked = _load(schema if schema is not None else _only_schema())
@@ -320,22 +338,25 @@ def zero_plan(
         )
         for name, inputs in asked
     ]
+    called = group.method
+    if pass_tokens is not None:
+        called = f"{group.rows_method}, tokens={pass_tokens}"
     if style == "json":
-        data = [report.plan_as_data(name, group.method, plan) for name, plan in plans]
+        data = [report.plan_as_data(name, called, plan) for name, plan in plans]
         click.echo(report.as_json(data), nl=False)
     else:
         console = _console()
         for name, plan in plans:
-            console.print(report.plan_as_table(name, group.method, plan))
+            console.print(report.plan_as_table(name, called, plan))
     return 0
 
 
 @cli.command()
 @exits
 def doctor() -> int:
-    """Tell what this machine has for the CUDA backend, and how to get the rest.
+    """Tell what this machine has for the CUDA backend.
 
-    Exits with 1 when no device can be used.
+    And how to get what is missing. Exits with 1 when no device can be used.
     """
     from .doctor import diagnose
 
@@ -395,12 +416,26 @@ def _only_schema() -> Path:
 def _load(path: Path) -> Checked:
     from . import disk
     from .compile import Text, check_source, read_schema
+    from .resources import family_table
 
     schema, warnings = read_schema(Text(_shown(path), disk.read(path)))
     families = None
     if schema.arena.families is not None:
         table = path.parent / schema.arena.families
-        families = Text(_shown(table), disk.read(table))
+        try:
+            families = Text(_shown(table), disk.read(table))
+        except disk.DiskError as error:
+            raise InputProblems(
+                [
+                    Problem(
+                        "AR029",
+                        f"the family table cannot be read: {error}",
+                        schema.arena.span,
+                        hint=f"arenagen comes with one to copy: {family_table()}",
+                    ),
+                    *warnings,
+                ]
+            ) from None
     return check_source(schema, warnings, families)
 
 
@@ -417,11 +452,13 @@ def _config(
 ) -> dict[str, Value]:
     from . import disk
     from .families import read_config
+    from .resources import family_table
 
     if checked.families is None:
         raise ArenagenError(
             f"the schema of `{checked.schema.arena.package}` names no family table; "
-            "add `families: huggingface.yaml` to its section `arena`"
+            "add `families: huggingface.yaml` to its section `arena`, and put the file "
+            f"beside it; arenagen comes with one to copy: {family_table()}"
         )
     raw = read_config(disk.read(path), str(path))
     fields = checked.families.canonical(raw, checked.schema, str(path)).fields

@@ -13,6 +13,7 @@ import re
 import stat
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -20,6 +21,14 @@ from typing import Literal
 from .errors import ArenagenError
 from .header import MARK, is_ours
 
+try:
+    import fcntl
+except ImportError:
+    # Windows has no such lock; runs there do not wait for each other.
+    fcntl = None  # type: ignore[assignment]
+
+# Larger than any schema, table or config that is read.
+MAX_BYTES = 64 * 1024 * 1024
 Kind = Literal["changed", "missing", "extra", "foreign"]
 
 # In every package of ours, and in no folder inside of one.
@@ -63,8 +72,13 @@ class Difference:
 
 
 def read(path: Path) -> bytes:
-    """The bytes of a file. Raises DiskError."""
+    """The bytes of a plain file of at most 64 MiB. Raises DiskError."""
     try:
+        if os.path.exists(path) and not os.path.isdir(path):
+            if not os.path.isfile(path):
+                raise DiskError(f"{path}: is a device or a pipe, not a file")
+            if (size := path.stat().st_size) > MAX_BYTES:
+                raise DiskError(f"{path}: {size} bytes; at most {MAX_BYTES} are read")
         return path.read_bytes()
     except IsADirectoryError:
         raise DiskError(f"{path}: is a folder, not a file") from None
@@ -97,9 +111,34 @@ def compare(folder: Path, files: Mapping[str, str]) -> list[Difference]:
 def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
     """Make a folder hold the files of a package; returns what had to change.
 
-    Every new content is on the disk before the first file is replaced. Raises
-    DiskError, with nothing changed, when a file of someone else is in the way.
+    Every new content is on the disk before the first file is replaced, and runs on one
+    folder wait for each other. Raises DiskError, with nothing changed, when a file of
+    someone else is in the way.
     """
+    with _locked(folder):
+        return _write(folder, files)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if not os.path.lexists(folder):
+            place = error.filename or folder
+            raise DiskError(f"{place}: cannot be made: {error.strerror}") from None
+    if fcntl is None or not os.path.isdir(folder):
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
     found = compare(folder, files)
     foreign = [each.path for each in found if each.kind == "foreign"]
     if foreign:

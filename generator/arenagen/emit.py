@@ -32,8 +32,8 @@ CallSpelling = Callable[[str, tuple[Expr, ...]], Expr]
 class Emitter:
     """Turns formulas into Python; `helpers` collects the runtime functions it used.
 
-    `constants` maps the integer constants to their values, `nonnegative` names the
-    inputs that are checked to be at least 0.
+    `constants` maps the integer constants to their values; `nonnegative` and
+    `positive` tell which names are shown to be at least 0, and at least 1.
     """
 
     def __init__(
@@ -42,11 +42,13 @@ class Emitter:
         call: CallSpelling,
         constants: dict[str, int],
         nonnegative: Callable[[str], bool],
+        positive: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._name = name
         self._call = call
         self._constants = constants
         self._nonnegative = nonnegative
+        self._positive = positive
         self.helpers: set[str] = set()
 
     def text(self, expr: Expr, what: str, facts: frozenset[str] = frozenset()) -> str:
@@ -107,6 +109,8 @@ class Emitter:
                 return Binary("*", steps, parts[1]) if name == "align" else steps
             case "clamp":
                 value, low, high = parts
+                if not self._ordered(arguments[1], arguments[2]):
+                    return self._helper("clamp", *parts, about)
                 return Call("min", (Call("max", (value, low)), high))
             case "min" | "max":
                 return parts[0] if len(parts) == 1 else Call(name, parts)
@@ -125,6 +129,17 @@ class Emitter:
         self.helpers.add(name)
         return Call(name, arguments)
 
+    def _ordered(self, low: Expr, high: Expr) -> bool:
+        """Whether two bounds are constants in order."""
+        values = []
+        for bound in (low, high):
+            match bound:
+                case Int(value):
+                    values.append(value)
+                case Name(name) if name in self._constants:
+                    values.append(self._constants[name])
+        return len(values) == 2 and values[0] <= values[1]
+
     def positive(self, expr: Expr, facts: frozenset[str]) -> bool:
         """Whether a formula is shown to be at least 1."""
 
@@ -137,7 +152,8 @@ class Emitter:
             case Name(name):
                 if _nonzero(name) in facts and self._nonnegative(name):
                     return True
-                return name in facts or self._constants.get(name, 0) > 0
+                known = name in facts or self._constants.get(name, 0) > 0
+                return known or self._positive(name)
             case Binary("+", left, right):
                 first, second = sure(left), sure(right)
                 return (first and (second or self.at_least_0(right))) or (

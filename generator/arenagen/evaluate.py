@@ -110,6 +110,10 @@ def _call(expr: Expr, name: str, values: list[Value], scope: Scope) -> Value:
             return max(_ints(values))
         case "clamp", _:
             value, low, high = _ints(values)
+            if low > high:
+                raise EvaluationError(
+                    f"`{spell(expr)}`: no integer is from {low} to {high}"
+                )
             return min(max(value, low), high)
         case ("align" | "cdiv"), _:
             value, step = _ints(values)

@@ -37,6 +37,8 @@ from .model import (
 )
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
+MAX_HEIGHT = 100
+
 
 def find_cycles(symbols: Symbols) -> list[Problem]:
     """Lets, functions, layouts and field defaults that depend on themselves."""
@@ -70,7 +72,8 @@ def _reads(exprs: Iterable[Expr]) -> list[str]:
 
 def _cycles(edges: Mapping[str, tuple[Span, list[str]]]) -> list[Problem]:
     problems: list[Problem] = []
-    done: set[str] = set()
+    # How many names, one built on another, lead to each.
+    heights: dict[str, int] = {}
     for start in edges:
         path: list[str] = []
 
@@ -87,15 +90,24 @@ def _cycles(edges: Mapping[str, tuple[Span, list[str]]]) -> list[Problem]:
                     )
                 )
                 return
-            if name in done or name not in edges:
+            if name in heights or name not in edges or len(path) > MAX_HEIGHT:
                 return
             path.append(name)
-            for child in dict.fromkeys(edges[name][1]):
+            below = dict.fromkeys(edges[name][1])
+            for child in below:
                 visit(child)
             path.pop()
-            done.add(name)
+            heights[name] = 1 + max((heights.get(each, 0) for each in below), default=0)
 
         visit(start)
+    for name, height in heights.items():
+        if height > MAX_HEIGHT:
+            problem = Problem(
+                "AR049",
+                f"`{name}` stands on more than {MAX_HEIGHT} names, each on another",
+                edges[name][0],
+            )
+            return [*problems, problem]
     return problems
 
 
@@ -261,10 +273,13 @@ class _Types:
                     at = (call.at[0], call.at[0] + len(call.name))
                     raise FormulaError(f"`{call.name}` cannot be called here", at, why)
             if wanted is not None and found != wanted:
+                hint = _type_hint(found, wanted)
+                if what == "the default":
+                    hint = f"give another default, or `type: {found}`"
                 raise FormulaError(
                     f"{what} is {TYPE_WORDS[found]}; it must be {TYPE_WORDS[wanted]}",
                     formula.expr.at,
-                    _type_hint(found, wanted),
+                    hint,
                 )
         except UnknownName as error:
             known = [*local, *self.symbols.kinds]

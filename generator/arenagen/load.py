@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from .errors import InputProblems, Problem, Span
+from .errors import InputProblems, Problem, Span, nearest
 from .formula import FormulaError, Int, Type, parse
 from .model import (
     DTYPES,
@@ -46,7 +46,10 @@ from .source import parse as parse_yaml
 from .structure import check_structure
 
 TYPES: dict[str, Type] = {"int": "int", "bool": "bool", "str": "str", "list": "list"}
-EXTENT_KEYS = ("shape", "bytes", "uses", "regions", "layout")
+# What gives an extent: to a buffer, to a use, to a region.
+EXTENT_KEYS = ("shape", "bytes", "layout", "regions", "uses")
+USE_KEYS = EXTENT_KEYS[:4]
+REGION_KEYS = EXTENT_KEYS[:3]
 DEFAULT_ALIGN = 256
 Constants: TypeAlias = dict[str, Value]
 
@@ -225,12 +228,17 @@ class _Loader:
                 else "int" if isinstance(value, int) else "str"
             )
             if found != kind:
+                hint = "give a value of that type"
+                if kind == "int":
+                    hint = "give an integer, or the name of an integer constant"
+                    if close := nearest(str(value), constants):
+                        hint = f"did you mean `{close}`?"
+                text = str(value).lower() if isinstance(value, bool) else value
                 self._report(
                     "AR030",
-                    f"`{scalar.value}` is no value of the lever `{name}`, "
-                    f"whose type is {kind}",
+                    f"`{text}` is no value of the lever `{name}`, whose type is {kind}",
                     scalar.span,
-                    "give a value of that type, or the name of a constant",
+                    hint,
                 )
                 return 0, None
             assert isinstance(value, int | str)
@@ -294,10 +302,13 @@ class _Loader:
         keys = _keys(node)
         ways = [key for key in ("on_when", "off_when") if key in keys]
         if kind == "bool" and len(ways) != 1:
+            has = "has both `on_when` and `off_when`"
             self._report(
                 "AR031",
-                f"the lever `{name}` is a bool and needs one of `on_when`, `off_when`",
-                span,
+                f"the lever `{name}` is a bool and "
+                + (has if ways else "needs one of `on_when`, `off_when`"),
+                node.key(ways[1]).span if ways else span,
+                "keep the texts that switch it on, or those that switch it off",
             )
         other = [key for key in ("words", "clamp") if key in keys]
         wrong = other if kind == "bool" else ways
@@ -367,8 +378,7 @@ class _Loader:
         accessor = node.get("accessor")
         call: LayoutCall | None = None
         if isinstance(accessor, Mapping):
-            span = node.key("accessor").span
-            call = self._layout_call(name, accessor, span)
+            call = self._layout_call(name, accessor, node.key("accessor").span)
         return Layout(
             name=name,
             doc=_text(node, "doc"),
@@ -388,7 +398,7 @@ class _Loader:
     def _regions(self, node: Mapping, dtype: Dtype | None, align: int) -> Regions:
         regions = []
         for name, span, each in _entries(node, "regions"):
-            extent = self._single(each, _dtype(each) or dtype, span, name)
+            extent = self._single(each, _dtype(each) or dtype, span, name, REGION_KEYS)
             assert not isinstance(extent, Regions)
             regions.append(
                 Region(
@@ -418,6 +428,7 @@ class _Loader:
                             _dtype(each) or dtype,
                             at,
                             use,
+                            USE_KEYS,
                             _number(each, "align", 1),
                         ),
                         span=at,
@@ -465,8 +476,10 @@ class _Loader:
         )
         return None
 
-    def _one_extent(self, node: Mapping, span: Span, name: str) -> bool:
-        present = [key for key in EXTENT_KEYS if key in _keys(node)]
+    def _one_extent(
+        self, node: Mapping, span: Span, name: str, known: tuple[str, ...] = EXTENT_KEYS
+    ) -> bool:
+        present = [str(key.value) for key, _ in node.entries if key.value in known]
         if len(present) == 1:
             return True
         if not present:
@@ -474,7 +487,7 @@ class _Loader:
                 "AR037",
                 f"`{name}` has no extent",
                 span,
-                "give exactly one of " + ", ".join(f"`{key}`" for key in EXTENT_KEYS),
+                "give exactly one of " + ", ".join(f"`{key}`" for key in known),
             )
             return False
         first, second = present[:2]
@@ -492,11 +505,12 @@ class _Loader:
         dtype: Dtype | None,
         span: Span,
         name: str,
+        known: tuple[str, ...] = EXTENT_KEYS,
         align: int = 1,
     ) -> SingleExtent:
         """The extent of an entry; `align` is that of its regions."""
         self._lone(node)
-        if not self._one_extent(node, span, name):
+        if not self._one_extent(node, span, name, known):
             return Bytes(Formula(Int(0), Scalar(0, span)))
         if isinstance(shape := node.get("shape"), Sequence):
             if dtype is None:

@@ -153,7 +153,6 @@ class LayoutLowering(ExtentLowering):
         layout = symbols.layouts[buffer.extent.layout]
         class_name = naming.layout_pointer_class(buffer.name)
         self.modules["layouts"].add("runtime.errors", "LayoutError")
-        self.modules["layouts"].add("runtime.numeric", "check_int")
         self.modules["arena"].add("layouts", class_name)
         scope = self.pointer_scope()
         tokens = ("limit", self.schema.token_limit.name)
@@ -167,6 +166,8 @@ class LayoutLowering(ExtentLowering):
             for each in layout.parameters
             if tokens in symbols.leaves([given[each.name].expr])
         ]
+        if asked:
+            self.modules["layouts"].add("runtime.numeric", "check_int")
         reads_config = layout_reads_config(symbols, layout)
         bound = ["self.config"] if reads_config else []
         bound += [

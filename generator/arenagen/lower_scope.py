@@ -48,13 +48,18 @@ class Scope:
         self.module = module
         self.imports = imports
         self._spelling = spelling
+        # What is shown of each let, so that a chain of them is walked once.
+        self._naturals: dict[str, bool] = {}
+        self._positives: dict[str, bool] = {}
         self._owner = owner
         constants = {
             each.name: each.value
             for each in symbols.schema.constants
             if isinstance(each.value, int)
         }
-        self.emitter = Emitter(self._name, self._call, constants, self._nonnegative)
+        self.emitter = Emitter(
+            self._name, self._call, constants, self._nonnegative, self._positive
+        )
 
     def tree(self, formula: Expr, what: str, facts: FACTS = frozenset()) -> Expr:
         tree = self.emitter.tree(formula, what, facts)
@@ -98,8 +103,25 @@ class Scope:
     def _nonnegative(self, name: str) -> bool:
         kinds = self.symbols.kinds
         if kinds.get(name) == "let":
-            return self.emitter.at_least_0(self.symbols.lets[name].value.expr)
+            if name not in self._naturals:
+                expr = self.symbols.lets[name].value.expr
+                self._naturals[name] = self.emitter.at_least_0(expr)
+            return self._naturals[name]
         return kinds.get(name) in ("field", "limit", "target")
+
+    def _positive(self, name: str) -> bool:
+        symbols = self.symbols
+        match symbols.kinds.get(name):
+            case "limit":
+                return symbols.limits[symbols.canonical(name)].minimum > 0
+            case "target":
+                return symbols.target[name].minimum > 0
+            case "let":
+                if name not in self._positives:
+                    expr = symbols.lets[name].value.expr
+                    self._positives[name] = self.emitter.positive(expr, frozenset())
+                return self._positives[name]
+        return False
 
 
 def layout_reads_config(symbols: Symbols, layout: Layout) -> bool:

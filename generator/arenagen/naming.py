@@ -40,6 +40,7 @@ SIZES_MEMBERS = frozenset(
     {"as_dict", "count", "from_config", "index", "total_bytes", "trimmed"}
 )
 CONFIG_MEMBERS = frozenset({"from_hf", "from_mapping", "shard"})
+LEVER_MEMBERS = frozenset({"from_env"})
 # Attributes and methods of the arena that begin with `_`, as a zeroing plan does.
 ARENA_PRIVATE = frozenset(
     {
@@ -74,12 +75,16 @@ LOCALS = frozenset(
         "capacity",
         "cdiv",
         "check",
+        "check_bool",
         "check_int",
+        "check_str",
+        "check_strs",
         "checksum_buffer",
         "clamp",
         "cls",
         "config",
         "count",
+        "count_or_word",
         "dataclass",
         "end",
         "environ",
@@ -109,6 +114,7 @@ LOCALS = frozenset(
         "place",
         "placement",
         "ptr",
+        "ref",
         "reserve",
         "self",
         "selfcheck",
@@ -119,8 +125,11 @@ LOCALS = frozenset(
         "sizes_of_pass",
         "small",
         "stream",
+        "switch_off",
+        "switch_on",
         "tag",
         "target",
+        "text_or_word",
         "total",
         "trimmed",
         "view_device",
@@ -163,6 +172,7 @@ MODULE_NAMES = frozenset(
         "ModelResource",
         "NULL",
         "NamedTuple",
+        "NoReturn",
         "OutOfMemoryError",
         "PLACEMENTS",
         "PathLike",
@@ -196,6 +206,8 @@ AMBIGUOUS = frozenset({"l", "I", "O"})
 
 def bad_member(name: str) -> str | None:
     """Why `name` cannot be a group, use or region of a schema, or None."""
+    if not name:
+        return "is empty"
     if not name.isascii():
         return "has characters beyond ASCII"
     if not IDENTIFIER.fullmatch(name):
@@ -207,14 +219,23 @@ def bad_member(name: str) -> str | None:
     return None
 
 
-def bad_identifier(name: str) -> str | None:
-    """Why `name` cannot name a value of a schema, or None when it can."""
+def bad_attribute(name: str) -> str | None:
+    """Why `name` cannot be a lever or a target constant, or None when it can."""
     if why := bad_member(name):
         return why
     if hasattr(builtins, name):
         return "would hide a Python builtin"
     if name in AMBIGUOUS:
         return "reads as a digit"
+    if name in ("cls", "self"):
+        return "is used by the emitted code itself"
+    return None
+
+
+def bad_identifier(name: str) -> str | None:
+    """Why `name` cannot name any other value of a schema, or None when it can."""
+    if why := bad_attribute(name):
+        return why
     if name in LOCALS or name in MODULE_NAMES:
         return "is used by the emitted code itself"
     return None

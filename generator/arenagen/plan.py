@@ -274,7 +274,7 @@ class PointerView:
     def bind_signature(self) -> str:
         """The parameters of `bind`, behind the class."""
         config = ["config: ModelConfig"] if self.reads_config else []
-        parts = ["ptr: DevicePtr", "capacity: int", *config]
+        parts = ["ptr: DevicePtr", "capacity: int", "arena: ref[Any]", *config]
         keywords = [each.spelling for each in self.all_parameters]
         return ", ".join([*parts, *(["*", *keywords] if keywords else [])])
 
@@ -512,6 +512,8 @@ class ArenaView:
             "name, NULL while it has no memory, and its allocated bytes under the name "
             "with `_bytes`. Nothing is allocated after construction, and `release` "
             "frees everything; an arena is also a context manager.",
+            "Several threads may zero, view and carve at once. Release when none does: "
+            "what they enqueue would reach freed memory.",
         )
 
     @property

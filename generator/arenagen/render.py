@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,7 @@ def _environment() -> jinja2.Environment:
     environment.filters["comment"] = comment
     environment.filters["string_argument"] = string_argument
     environment.filters["literal"] = python_literal
-    environment.filters["lower_first"] = lower_first
+    environment.filters["argument"] = argument
     return environment
 
 
@@ -119,8 +120,9 @@ def _continues(before: str, after: str) -> bool:
 
 
 def _escape(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
-    return escaped[:-1] + '\\"' if escaped.endswith('"') else escaped
+    escaped = text.replace("\\", "\\\\")
+    # Quotes that would end the docstring, or touch its end.
+    return re.sub(r'"{3,}|"+$', lambda run: '\\"' * len(run[0]), escaped)
 
 
 def comment(text: str, indent: int) -> str:
@@ -143,14 +145,26 @@ def string_argument(text: str, indent: int) -> str:
     literal = quote(text)
     if len(literal) + indent + 12 <= WIDTH:
         return literal
-    pieces = textwrap.wrap(
-        text, WIDTH - indent - 7, break_long_words=False, break_on_hyphens=False
-    )
+    pieces: list[str] = []
+    for word in text.split(" "):
+        # Escapes make a literal longer than its text.
+        if pieces and len(quote(f"{pieces[-1]} {word}")) <= WIDTH - indent - 5:
+            pieces[-1] += f" {word}"
+        else:
+            pieces.append(word)
     spaced = [*(f"{each} " for each in pieces[:-1]), pieces[-1]]
     pad = " " * indent
     return "\n".join(["(", *(f"{pad}{quote(each)}" for each in spaced), ")"])
 
 
-def lower_first(text: str) -> str:
-    """The text as the rest of a docstring's line: `Tokens of …` to `tokens of …`."""
-    return _escape(text if text[:2].isupper() else text[:1].lower() + text[1:])
+def argument(doc: str, name: str, indent: int) -> str:
+    """An argument's entry in a docstring, wrapped behind `indent` spaces."""
+    text = doc if doc[1:2].isupper() else doc[:1].lower() + doc[1:]
+    lines = textwrap.wrap(
+        _escape(f"{name}: {text}"),
+        WIDTH - indent,
+        subsequent_indent=" " * 4,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return f"\n{' ' * indent}".join(lines)

@@ -36,6 +36,11 @@ def families_schema() -> Path:
     return _schema("huggingface.schema.json")
 
 
+def family_table() -> Path:
+    """The Hugging Face family table that projects copy beside their schema."""
+    return _schema("huggingface.yaml")
+
+
 def _schema(name: str) -> Path:
     inside = _PACKAGE / "schema" / name
     return inside if inside.is_file() else _CHECKOUT / "schema" / name

@@ -6,13 +6,13 @@ the other is straight-line Python, and tests hold them equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .describe import extent_text
 from .errors import ArenagenError
 from .evaluate import EvaluationError, Scope, Value, evaluate
-from .formula import Expr, spell
+from .formula import Expr, names, spell
 from .model import (
     Buffer,
     Bytes,
@@ -29,7 +29,7 @@ from .model import (
     TargetConstant,
     Uses,
 )
-from .symbols import Symbols, extent_formulas
+from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
 MAX_SIZE = 2**63 - 1
 
@@ -149,7 +149,9 @@ def read_lever(lever: Lever, text: str) -> int | bool | str:
         if lever.clamp is None or not (digits.isascii() and digits.isdecimal()):
             return lever.default
         low, high = lever.clamp
-        return max(low, min(int(digits[-4000:]), high))
+        # Beyond these digits every count is past any bound.
+        significant = digits.lstrip("0")[:40]
+        return max(low, min(int(significant or "0"), high))
     return lever.default if lever.words else text
 
 
@@ -189,17 +191,40 @@ class _Sizing(Scope):
     def layout_bytes(self, layout: Layout, arguments: Sequence[Value]) -> int:
         given = zip((each.name for each in layout.parameters), arguments, strict=True)
         lets = {each.name: each.value.expr for each in layout.lets}
-        return self.extent_bytes(layout.regions, _Local(self, dict(given), lets))
+        scope = _Local(self, dict(given), lets)
+        exprs = [each.expr for each in extent_formulas(layout.regions)]
+        for name in _read(exprs, lets):
+            scope.value(name)
+        return self.extent_bytes(layout.regions, scope)
+
+    def settle(self) -> None:
+        """Compute every let that sizes read.
+
+        The emitted code does so before it looks at any gate, so that a let without a
+        value is an error even where no size needs it.
+        """
+        exprs = [trim.when.expr for trim in self.schema.trims]
+        for buffer in self.schema.buffers:
+            exprs += _formulas(buffer)
+        lets = {each.name: each.value.expr for each in self.schema.lets}
+        for name in _read(exprs, lets):
+            try:
+                self.value(name)
+            except EvaluationError as error:
+                inputs = self._inputs_of([lets[name]])
+                raise SizingError(f"{name}: {error}, with {inputs}") from None
 
     def buffers(self) -> Iterator[BufferSize]:
+        self.settle()
         trimmed = set(self.trimmed())
         for buffer in self.schema.buffers:
             try:
                 yield self.buffer(buffer, buffer.name in trimmed)
             except EvaluationError as error:
-                formulas = [each.expr for each in extent_formulas(buffer.extent)]
-                optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
-                formulas += [each.expr for each in optional if each]
+                formulas = _formulas(buffer)
+                for call in layout_calls(buffer.extent):
+                    layout = self.symbols.layouts[call.layout]
+                    formulas += layout_formulas(layout, self.symbols)
                 inputs = self._inputs_of(formulas)
                 raise SizingError(f"{buffer.name}: {error}, with {inputs}") from None
 
@@ -320,6 +345,24 @@ class _Local(Scope):
 
     def call(self, name: str, arguments: Sequence[Value]) -> Value:
         return self._outer.call(name, arguments)
+
+
+def _formulas(buffer: Buffer) -> list[Expr]:
+    """Every formula of a buffer's entry."""
+    optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
+    formulas = (*extent_formulas(buffer.extent), *(each for each in optional if each))
+    return [each.expr for each in formulas]
+
+
+def _read(exprs: Iterable[Expr], lets: Mapping[str, Expr]) -> list[str]:
+    """The lets that formulas read, also through one another, those read first."""
+    order: dict[str, None] = {}
+    for expr in exprs:
+        for node in names(expr):
+            if node.name in lets and node.name not in order:
+                order |= dict.fromkeys(_read([lets[node.name]], lets))
+                order[node.name] = None
+    return list(order)
 
 
 def _number(expr: Expr, scope: Scope) -> int:

@@ -17,12 +17,35 @@ from .errors import Problem, Span, did_you_mean
 from .source import Mapping, Node, Scalar, Sequence, plain
 
 _KINDS = {
-    "object": "a mapping",
-    "array": "a list",
-    "string": "a text",
     "integer": "an integer",
     "number": "a number",
+    "string": "a text",
+    "array": "a list",
+    "object": "a mapping",
     "boolean": "true or false",
+}
+_FORMULA = {"integer", "string", "boolean"}
+# How other languages call the types and dtypes.
+_SPELLINGS = {
+    "array": "list",
+    "bfloat16": "bf16",
+    "boolean": "bool",
+    "double": "f64",
+    "float": "f32",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "fp16": "f16",
+    "fp32": "f32",
+    "fp4": "fp4_e2m1",
+    "fp8": "fp8_e4m3",
+    "half": "f16",
+    "integer": "int",
+    "number": "int",
+    "string": "str",
+    "text": "str",
+    **{f"int{bits}": f"i{bits}" for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)},
 }
 _PATTERNS = {
     "^[A-Z][A-Za-z0-9]*$": "a capital letter, then letters and digits",
@@ -107,22 +130,21 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
         case "type":
             wanted = error.validator_value
             kinds = [wanted] if isinstance(wanted, str) else wanted
-            words = " or ".join(_KINDS[kind] for kind in kinds)
             yield Problem(
                 "AR022",
-                f"{_found(node)}{where}; it must be {words}",
+                f"{_found(node)}{where}; it must be {_either(kinds)}",
                 node.span,
                 hint=_type_hint(node, kinds),
             )
         case "enum":
-            assert isinstance(node, Scalar)
             choice = [str(each) for each in error.validator_value]
+            word = str(node.value) if isinstance(node, Scalar) else ""
+            meant = _SPELLINGS.get(word.lower(), word)
             yield Problem(
                 "AR023",
-                f"`{node.value}`{where} is none of the words known here",
+                f"{_found(node)}{where} is none of the words known here",
                 node.span,
-                hint=did_you_mean(str(node.value), choice)
-                or "one of: " + ", ".join(choice),
+                hint=did_you_mean(meant, choice) or "one of: " + ", ".join(choice),
             )
         case "pattern":
             wanted = error.validator_value
@@ -148,7 +170,7 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
             )
         case "maxLength" if isinstance(node, Scalar):
             yield Problem(
-                "AR029",
+                "AR019",
                 f"{len(str(node.value))} characters{where}; at most "
                 f"{error.validator_value}",
                 node.span,
@@ -192,18 +214,32 @@ def _found(node: Node) -> str:
         case Scalar(bool() as value):
             return f"`{str(value).lower()}`"
         case Scalar(value):
-            text = str(value)
+            text = node.raw if isinstance(value, float) else str(value)
+            text = text.replace("\n", "\\n")
             return f"`{text[:60]}…`" if len(text) > 60 else f"`{text}`"
         case Sequence():
             return "a list"
     return "a mapping"
 
 
+def _either(kinds: list[str]) -> str:
+    """`an integer, a text or true or false`."""
+    if set(kinds) == _FORMULA:
+        return "a formula"
+    words = [_KINDS[kind] for kind in sorted(kinds, key=list(_KINDS).index)]
+    return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+
+
 def _type_hint(node: Node, kinds: list[str]) -> str:
-    if isinstance(node, Scalar) and isinstance(node.value, float):
-        return "sizes are exact integers" if "integer" in kinds else ""
-    if isinstance(node, Sequence) and "string" in kinds:
-        return "a formula with brackets at its start needs quotes"
-    if isinstance(node, Scalar) and "string" in kinds and node.value is not None:
-        return "put the text in quotes"
+    match node:
+        case Scalar(float()) if "integer" in kinds:
+            return "sizes are exact integers"
+        case Scalar("yes" | "no" | "on" | "off" | "True" | "False") if (
+            "boolean" in kinds
+        ):
+            return "YAML 1.2 knows `true` and `false` alone"
+        case Sequence() if set(kinds) == _FORMULA:
+            return "a formula with brackets at its start needs quotes"
+        case Scalar(int() | float()) if "string" in kinds:
+            return "put the text in quotes"
     return ""

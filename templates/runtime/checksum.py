@@ -80,7 +80,7 @@ def checksum_buffer(
         return BufferChecksum(name, nbytes, "absent")
     try:
         return _read(gpu, name, ptr, nbytes)
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001
         text = f"{type(error).__name__}: {error}"
         return BufferChecksum(name, nbytes, "failed", error=text)
 

@@ -89,6 +89,9 @@ class CudaBackend:
         # A subclass that counts or changes memsets must see every one of them.
         self._own_memset = type(self).memset_async is CudaBackend.memset_async
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a backend is neither copied nor pickled")
+
     @property
     def device(self) -> int:
         """Number of the device."""

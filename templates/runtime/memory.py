@@ -267,7 +267,7 @@ def _preflight(
 def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
     try:
         return gpu.free_memory(), gpu.total_memory()
-    except Exception:
+    except Exception:  # noqa: BLE001
         # The error in flight matters more than the figures that would explain it.
         return None, None
 
@@ -280,9 +280,9 @@ def _free_all(gpu: GpuBackend, owned: Iterable[tuple[str, DevicePtr]]) -> Failur
             continue
         try:
             gpu.free(ptr)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             failures.append((name, error))
-        except BaseException as stop:
+        except BaseException as stop:  # noqa: BLE001
             # What comes after it would be out of reach for good.
             interrupt = stop
     if interrupt is not None:

@@ -181,7 +181,7 @@ class Selfcheck:
             arena = build(recorder)
             self._probe(arena, recorder, read)
             self._release(arena, recorder)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             self._note(False, f"{type(error).__name__}: {error}")
             if arena is not None and not arena.released:
                 arena.release()

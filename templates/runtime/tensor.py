@@ -238,6 +238,17 @@ class TensorView:
             "version": 3,
         }
 
+    def __array__(
+        self, dtype: Any = None, copy: bool | None = None
+    ) -> numpy.ndarray[Any, numpy.dtype[Any]]:
+        """What `numpy.asarray` and its like take: `numpy()`, converted if asked."""
+        array = self.numpy()
+        if dtype is not None and dtype != array.dtype:
+            if copy is False:
+                raise ViewError(self.name, f"a view as {dtype} needs a copy")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
     def numpy(self) -> numpy.ndarray[Any, numpy.dtype[Any]]:
         """Return the view as a writable numpy array on the same host memory.
 

@@ -225,7 +225,8 @@ def keys(node: ast.expr | None) -> Entries:
 
 def value_of(body: list[ast.stmt], name: str) -> ast.expr:
     """What a body assigns to a name or to an attribute of self."""
-    for node in body:
+    inside = [node.body for node in body if isinstance(node, ast.Try)]
+    for node in (*body, *(each for part in inside for each in part)):
         match node:
             case ast.Assign(targets=[target]) | ast.AnnAssign(target=target):
                 if name in (local(target), attribute_of(target)):

@@ -946,3 +946,16 @@ def test_no_cuda() -> None:
 
 def test_a_launcher_that_asks_for_data_ptr_gets_the_address() -> None:
     assert make(0x1000).data_ptr() == 0x1000
+
+
+def test_asarray_shares_the_memory_and_converts_when_asked(
+    arena: Arena, np: ModuleType
+) -> None:
+    view = sample(arena, "f32")
+    shared = np.asarray(view)
+    assert shared.shape == view.shape
+    assert shared.ctypes.data == int(view.ptr)
+    assert np.array(view).ctypes.data != int(view.ptr)
+    assert np.asarray(view, dtype="f8").dtype == np.dtype("f8")
+    with pytest.raises(ViewError, match="needs a copy"):
+        view.__array__("f8", copy=False)

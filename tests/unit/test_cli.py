@@ -25,6 +25,7 @@ from click.testing import CliRunner, Result
 import oracle
 from arenagen import __version__
 from arenagen.cli import cli
+from arenagen.resources import family_table
 from expected_configs import EXPECTED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -498,7 +499,12 @@ def test_a_bad_family_table_is_told_at_its_place(here: Path) -> None:
         assert result.stderr.startswith("f.yaml:1:12: error AR090: ")
     (here / "f.yaml").unlink()
     result = run("generate", "s.yaml", "-o", "out", code=2)
-    assert result.stderr == "error: f.yaml: no such file\n"
+    place, *_, hint = result.stderr.rstrip("\n").split("\n")
+    assert place == (
+        "s.yaml:1:1: error AR029: the family table cannot be read: f.yaml: no such file"
+    )
+    assert hint.startswith(" = hint: arenagen comes with one to copy: ")
+    assert Path(hint.split(": ")[-1]).is_file()
 
 
 @pytest.mark.parametrize(
@@ -910,8 +916,9 @@ def test_sizes_asks_which_schema_of_several(project: Path) -> None:
 def test_a_schema_without_families_cannot_read_a_config(project: Path) -> None:
     result = run("sizes", "-c", QWEN, code=2)
     assert result.stderr == (
-        "error: the schema of `tiny_arena` names no family table; add `families: "
-        "huggingface.yaml` to its section `arena`\n"
+        "error: the schema of `tiny_arena` names no family table; add "
+        "`families: huggingface.yaml` to its section `arena`, and put the file beside "
+        f"it; arenagen comes with one to copy: {family_table()}\n"
     )
 
 
@@ -1045,7 +1052,7 @@ def test_a_whole_round_of_processes(here: Path) -> None:
     red = process("check", *arguments)
     assert red.returncode == 1
     assert "-x = 1\n" in red.stdout
-    assert "run `arenagen generate`" in red.stderr
+    assert "run `arenagen generate tiny.yaml -o out`" in red.stderr
     assert process("generate", *arguments).returncode == 0
     assert process("check", *arguments).returncode == 0
     (here / "tiny.yaml").write_text(WRONG)

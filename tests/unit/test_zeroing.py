@@ -85,7 +85,7 @@ def run(*arguments: str) -> Any:
 def test_the_command_prints_a_table_and_its_total() -> None:
     done = run("-M", "64", "-t", "1", "--placement", "slab")
     assert done.exit_code == 0
-    assert f"{QWEN}.json: zero_all" in done.stdout
+    assert f"{QWEN}.json: zero_all_rows, tokens=1" in done.stdout
     assert "logits, scratch, splitk_workspace" in done.stdout
     # 15 members in part, and three in full that lie side by side.
     assert "16 memsets, " in done.stdout

@@ -14,7 +14,7 @@ import sys
 from bisect import bisect_left, bisect_right, insort
 from ctypes import addressof, c_char, memmove, memset
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from .backend import Stream
 from .device import DevicePtr
@@ -53,6 +53,9 @@ class HostBackend:
         self._freed: dict[int, int] = {}
         self._live_bytes = 0
         self._peak_bytes = 0
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a backend is neither copied nor pickled")
 
     @property
     def dlpack_device(self) -> tuple[int, int]:

@@ -16,24 +16,31 @@ MAX_SIZE: Final = 2**63 - 1
 _SHOWN_CHARACTERS = 80
 
 
-def align(value: int, multiple: int) -> int:
-    """Return `value` rounded up to a multiple of `multiple`, at least 1."""
+def align(value: int, multiple: int, what: str = "align") -> int:
+    """Return `value` rounded up to a multiple of `multiple`, at least 1.
+
+    `what` names the formula in the error.
+    """
     if multiple < 1:
-        raise SizeError(f"align: {value} cannot be rounded to a multiple of {multiple}")
+        why = f"{value} cannot be rounded to a multiple of {multiple}"
+        raise SizeError(f"{what}: {why}")
     return -(-value // multiple) * multiple
 
 
-def cdiv(value: int, divisor: int) -> int:
-    """Return `value` divided by `divisor`, rounded up."""
+def cdiv(value: int, divisor: int, what: str = "cdiv") -> int:
+    """Return `value` divided by `divisor`, rounded up; `what` names the formula."""
     if divisor == 0:
-        raise SizeError(f"cdiv: {value} divided by 0 is undefined")
+        raise SizeError(f"{what}: {value} divided by 0 is undefined")
     return -(-value // divisor)
 
 
-def clamp(value: int, low: int, high: int) -> int:
-    """Return the integer nearest to `value` from `low` to `high`."""
+def clamp(value: int, low: int, high: int, what: str = "clamp") -> int:
+    """Return the integer nearest to `value` from `low` to `high`.
+
+    `what` names the formula in the error.
+    """
     if low > high:
-        raise SizeError(f"clamp: no integer is from {low} to {high}, for {value}")
+        raise SizeError(f"{what}: no integer is from {low} to {high}, for {value}")
     return max(low, min(value, high))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from operator import index
 from threading import Lock
+from typing import NoReturn
 
 from .device import DevicePtr
 from .errors import CarveError
@@ -26,6 +27,9 @@ class Slab:
         self._capacity = capacity if ptr else 0
         self._used = 0
         self._lock = Lock()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a slab is neither copied nor pickled")
 
     @property
     def used(self) -> int:

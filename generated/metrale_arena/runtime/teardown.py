@@ -55,7 +55,7 @@ class Teardown:
             resource = self._resources.pop()
             try:
                 resource.release()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001
                 failures.append((resource.label, error))
         if failures:
             raise TeardownError(tuple(failures)) from failures[0][1]

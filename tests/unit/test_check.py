@@ -1,0 +1,253 @@
+"""Bad schemas and what is said of them.
+
+Each file of tests/errors is a small schema whose leading comment is the exact text of
+its problems. `python tests/unit/test_check.py NAME...` writes that comment anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arenagen import naming, plan
+from arenagen.check import check
+from arenagen.compile import Text, read_schema
+from arenagen.errors import InputProblems, Problem, sort_problems
+from arenagen.load import load
+from arenagen.model import LayoutCall, Schema
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = sorted((ROOT / "tests/errors").glob("*.yaml"))
+CODE = re.compile(r"\bAR0\d\d\b")
+
+
+def problems_of(path: Path, data: bytes) -> tuple[Problem, ...]:
+    try:
+        _, warnings = read_schema(Text(path.name, data))
+    except InputProblems as error:
+        return error.problems
+    return warnings
+
+
+def shown(problems: tuple[Problem, ...]) -> str:
+    return "\n\n".join(str(problem) for problem in problems)
+
+
+def expectation(data: bytes) -> str:
+    """The leading comment of a file, without its marks."""
+    lines = []
+    for line in data.split(b"\n"):
+        if not line.startswith(b"#"):
+            break
+        lines.append(line.decode().removeprefix("#").removeprefix(" "))
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
+def test_the_problems_of_a_bad_schema(path: Path) -> None:
+    data = path.read_bytes()
+    problems = problems_of(path, data)
+    assert shown(problems) == expectation(data)
+    assert problems == tuple(sort_problems(problems))
+    assert len({(each.code, each.span, each.message) for each in problems}) == len(
+        problems
+    )
+
+
+def test_every_code_has_a_bad_schema() -> None:
+    # The other modules have codes of their own, for family tables and folders.
+    apart = ("cli.py", "families.py", "family.py")
+    sources = [
+        path.read_text("utf-8")
+        for path in (ROOT / "generator/arenagen").glob("*.py")
+        if path.name not in apart
+    ]
+    known = {code for text in sources for code in CODE.findall(text)}
+    seen = {
+        code for path in CORPUS for code in CODE.findall(expectation(path.read_bytes()))
+    }
+    assert seen == known
+
+
+def test_a_code_stands_for_one_severity() -> None:
+    severities: dict[str, set[str]] = {}
+    for path in CORPUS:
+        for problem in problems_of(path, path.read_bytes()):
+            severities.setdefault(problem.code, set()).add(problem.severity)
+    assert {code: kinds for code, kinds in severities.items() if len(kinds) > 1} == {}
+    assert severities["AR080"] == {"warning"}
+
+
+def test_the_real_schema_has_no_problems() -> None:
+    schema = load((ROOT / "schema/metrale.yaml").read_text("utf-8"), "metrale.yaml")
+    assert check(schema) == []
+
+
+def test_a_problem_is_plain_data_too() -> None:
+    path = ROOT / "tests/errors/yaml_duplicate_keys.yaml"
+    first, _ = problems_of(path, path.read_bytes())
+    assert first.as_dict() == {
+        "code": "AR010",
+        "severity": "error",
+        "message": "the key `dtype` stands twice",
+        "file": "yaml_duplicate_keys.yaml",
+        "line": 28,
+        "column": 5,
+        "length": 5,
+        "hint": "",
+        "related": [
+            {
+                "label": "first",
+                "file": "yaml_duplicate_keys.yaml",
+                "line": 27,
+                "column": 5,
+            }
+        ],
+    }
+
+
+# Names: what the emitted code uses must be closed to schemas
+
+
+def schema_names(schema: Schema) -> set[str]:
+    """Every name that the schema gives to emitted code, or that is made from one."""
+    sections = (
+        schema.target,
+        schema.limits,
+        schema.config,
+        schema.levers,
+        schema.constants,
+        schema.lets,
+        schema.functions,
+        schema.layouts,
+        schema.buffers,
+    )
+    found = {entry.name for section in sections for entry in section}
+    found |= {limit.symbol for limit in schema.limits if limit.symbol}
+    found.add(schema.arena.class_name)
+    for function in schema.functions:
+        found |= {each.name for each in function.parameters}
+    for layout in schema.layouts:
+        found |= {each.name for each in layout.parameters}
+        found |= {each.name for each in layout.lets}
+        found |= {each.name for each in layout.regions.items}
+        found |= {naming.layout_class(layout.name), naming.layout_function(layout.name)}
+    for buffer in schema.buffers:
+        if isinstance(buffer.extent, LayoutCall):
+            found.add(naming.layout_pointer_class(buffer.name))
+    return found
+
+
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """The names that a statement binds, without those of what it defines."""
+    match node:
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            yield from (each.asname or each.name for each in names)
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+            yield name
+        case ast.comprehension():
+            return
+        case ast.Name(id=name, ctx=ast.Store()):
+            yield name
+        case ast.ExceptHandler(name=str(name)):
+            yield name
+    if not isinstance(node, ast.ClassDef | ast.FunctionDef):
+        for child in ast.iter_child_nodes(node):
+            yield from bound_names(child)
+
+
+def test_every_name_of_the_emitted_code_is_closed_to_schemas() -> None:
+    schema = load((ROOT / "schema/metrale.yaml").read_text("utf-8"), "metrale.yaml")
+    own = schema_names(schema)
+    found: set[str] = set()
+    for path in (ROOT / "generated/metrale_arena").glob("*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        found |= {name for each in tree.body for name in bound_names(each)}
+        if path.name == "families.py":
+            # Its other locals are those of the family table.
+            found |= {"file", "keys"}
+            continue
+        for function in ast.walk(tree):
+            if isinstance(function, ast.FunctionDef):
+                arguments = (*function.args.args, *function.args.kwonlyargs)
+                local = {each.arg for each in arguments}
+                local |= {name for each in function.body for name in bound_names(each)}
+                # Methods call a pass `tokens` and its sizes `rows`.
+                if local & own - {"tokens", "rows"}:
+                    found |= local
+    found = {name for name in found if not name.startswith("_")}
+    apart = {"annotations", "config_from_hf"}
+    assert found - own - apart <= naming.LOCALS | naming.MODULE_NAMES
+    assert set(plan.PUBLIC) <= naming.LOCALS | naming.MODULE_NAMES
+
+
+def test_every_private_name_of_the_arena_is_closed_to_groups() -> None:
+    text = (ROOT / "generated/metrale_arena/arena.py").read_text("utf-8")
+    schema = load((ROOT / "schema/metrale.yaml").read_text("utf-8"), "metrale.yaml")
+    methods = {
+        name for group in schema.groups for name in (group.method, group.rows_method)
+    }
+    made = {f"_{name}" for name in methods} | {f"_plan_{name}" for name in methods}
+    made |= {f"_{buffer.name}_slab" for buffer in schema.buffers if buffer.carve}
+    found = set(re.findall(r"(?:self\.|arena\.|def )(_[a-z]\w*)", text)) - made
+    assert {name.removeprefix("_") for name in found} == naming.ARENA_PRIVATE
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("hidden_size", None),
+        ("H2", None),
+        ("M", None),
+        ("", "is empty"),
+        ("2d", "is not a letter followed by letters, digits and `_`"),
+        ("a b", "is not a letter followed by letters, digits and `_`"),
+        ("a\n", "is not a letter followed by letters, digits and `_`"),
+        ("_a", "is not a letter followed by letters, digits and `_`"),
+        ("größe", "has characters beyond ASCII"),
+        ("a" * 80, None),
+        ("a" * 81, "is longer than 80 characters"),
+        ("lambda", "is a word of the Python language"),
+        ("type", "is a word of the Python language"),
+        ("None", "is a word of the Python language"),
+        ("len", "would hide a Python builtin"),
+        ("O", "reads as a digit"),
+        ("levers", "is used by the emitted code itself"),
+        ("BUFFERS", "is used by the emitted code itself"),
+    ],
+)
+def test_identifiers(name: str, why: str | None) -> None:
+    if sys.version_info < (3, 12) and name == "type":
+        why = "would hide a Python builtin"
+    assert naming.bad_identifier(name) == why
+
+
+def test_names_that_are_made() -> None:
+    assert naming.bytes_accessor("scratch") == "scratch_bytes"
+    assert naming.carve_method("slab") == "carve_slab"
+    assert naming.layout_class("moe_fp8") == "MoeFp8Layout"
+    assert naming.layout_function("moe_fp8") == "moe_fp8_bytes"
+    assert naming.layout_pointer_class("moe_fp8_scratch") == "MoeFp8ScratchPtr"
+    assert naming.use_end("scratch", "prefill") == "scratch_prefill"
+
+
+def _rewrite(path: Path) -> None:
+    """Write the leading comment of a file anew; its length moves the lines it names."""
+    lines = path.read_bytes().split(b"\n")
+    start = next(i for i, line in enumerate([*lines, b""]) if not line.startswith(b"#"))
+    body, header = b"\n".join(lines[start:]), b""
+    for _ in range(4):
+        text = shown(problems_of(path, header + body))
+        commented = [f"# {line}".rstrip() + "\n" for line in text.split("\n")]
+        header = "".join(commented).encode()
+    path.write_bytes(header + body)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        _rewrite(ROOT / "tests/errors" / f"{name}.yaml")
