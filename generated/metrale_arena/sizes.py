@@ -43,7 +43,7 @@ from .functions import (
 from .layouts import chunk_meta_bytes, decode_meta_bytes, moe_fp8_bytes
 from .levers import Levers
 from .runtime.info import impossible_size
-from .runtime.numeric import MAX_SIZE, check_int
+from .runtime.numeric import MAX_SIZE, check_int, natural
 from .target import DEFAULT_TARGET, Target
 
 
@@ -616,7 +616,9 @@ class BufferSizes(NamedTuple):
             # dense
             k_rows * hidden_size * 2 if num_experts == 0 else 0,
         )
-        splitk_workspace = splitk_slots * (head_dim + 2) * 4
+        splitk_workspace = (
+            natural(splitk_slots, "splitk_workspace: splitk_slots") * (head_dim + 2) * 4
+        )
         o_latent = max(M * o_groups * o_lora_rank * 2, 256)
         norm_unit_w = max_dim * 2
         hc_streams = M * hc_mult * hidden_size * 4 if hc_mult > 0 else PLACEHOLDER_BYTES
@@ -714,7 +716,10 @@ class BufferSizes(NamedTuple):
             else 0
         )
         ssm_rowwise_w_bf16 = (
-            ssm_rowwise_w_bf16_bytes_for(config, levers.fp8_rowwise)
+            natural(
+                ssm_rowwise_w_bf16_bytes_for(config, levers.fp8_rowwise),
+                "ssm_rowwise_w_bf16",
+            )
             if levers.fp8_rowwise
             else 0
         )

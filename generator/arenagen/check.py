@@ -599,6 +599,26 @@ def _fill(buffer: Buffer) -> Iterator[Problem]:
         )
 
 
+def check_layout_arguments(symbols: Symbols) -> Iterator[Problem]:
+    """Arguments that callers give for a pass, which are counts."""
+    schema = symbols.schema
+    tokens = ("limit", schema.token_limit.name)
+    for buffer in schema.buffers:
+        if not isinstance(buffer.extent, LayoutCall):
+            continue
+        given = dict(buffer.extent.arguments)
+        for parameter in symbols.layouts[buffer.extent.layout].parameters:
+            formula = given[parameter.name]
+            if parameter.type != "int" and tokens in symbols.leaves([formula.expr]):
+                yield Problem(
+                    "AR079",
+                    f"the argument `{parameter.name}` of `{buffer.name}` depends on "
+                    f"`{tokens[1]}` and is no integer",
+                    formula.scalar.span,
+                    hint="give the layout the count itself",
+                )
+
+
 def check_groups(symbols: Symbols) -> Iterator[Problem]:
     """Groups with a method for a pass, of which a pass would clear everything."""
     schema = symbols.schema
@@ -673,5 +693,6 @@ NAME_PASSES: tuple[Pass, ...] = (
 )
 MEANING_PASSES: tuple[Pass, ...] = (
     check_token_major,
+    check_layout_arguments,
     check_unused,
 )

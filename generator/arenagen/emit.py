@@ -24,6 +24,9 @@ from .formula import (
     spell,
 )
 
+# Longer texts would leave the line of the emitted call.
+_ABOUT_LENGTH = 60
+
 # What a name or a call of the schema becomes; None keeps a built-in function.
 NameSpelling = Callable[[str], Expr]
 CallSpelling = Callable[[str, tuple[Expr, ...]], Expr]
@@ -43,12 +46,14 @@ class Emitter:
         constants: dict[str, int],
         nonnegative: Callable[[str], bool],
         positive: Callable[[str], bool] = lambda name: False,
+        nonnegative_call: Callable[[str], bool] = lambda name: False,
     ) -> None:
         self._name = name
         self._call = call
         self._constants = constants
         self._nonnegative = nonnegative
         self._positive = positive
+        self._nonnegative_call = nonnegative_call
         self.helpers: set[str] = set()
 
     def text(self, expr: Expr, what: str, facts: frozenset[str] = frozenset()) -> str:
@@ -75,7 +80,7 @@ class Emitter:
             case Binary(op, left, right):
                 if op in ("//", "%") and not self.nonzero(right, facts):
                     helper = "floordiv" if op == "//" else "modulo"
-                    about = Str(f"{what}: {spell(expr)}")
+                    about = _about(what, expr)
                     return self._helper(helper, sub(left), sub(right), about)
                 return Binary(op, sub(left), sub(right))
             case Compare(op, left, right):
@@ -97,9 +102,22 @@ class Emitter:
                 return self._rewrite(expr, what, facts)
         return expr
 
+    def natural(
+        self, expr: Expr, what: str, facts: frozenset[str] = frozenset()
+    ) -> Expr:
+        """The rewritten tree of a size, checked where it could be negative."""
+        tree = self.tree(expr, what, facts)
+        if self.at_least_0(expr):
+            return tree
+        return self._helper("natural", tree, _about(what, expr))
+
+    def behind(self, start: Expr, end: Expr, what: str) -> Expr:
+        """A checked offset: not before the end of what lies in front of it."""
+        return self._helper("behind", start, end, Str(what))
+
     def _rewrite(self, call: Call, what: str, facts: frozenset[str]) -> Expr:
         name, arguments = call.name, call.arguments
-        about = Str(f"{what}: {spell(call)}")
+        about = _about(what, call)
         parts = tuple(self.tree(each, what, facts) for each in arguments)
         match name:
             case "align" | "cdiv":
@@ -117,9 +135,9 @@ class Emitter:
             case "len":
                 return Call("len", parts)
             case "count":
-                words = [
-                    Call(f"{spell(parts[0])}.count", (word,)) for word in parts[1:]
-                ]
+                items = spell(parts[0])
+                owner = items if isinstance(parts[0], Name) else f"({items})"
+                words = [Call(f"{owner}.count", (word,)) for word in parts[1:]]
                 return _sum(words)
             case "next_in":
                 return self._helper("next_in", *parts, about)
@@ -185,13 +203,18 @@ class Emitter:
             case Int() | Bool() | Str():
                 return True
             case Name(name):
-                return self._constants.get(name, 0) >= 0 and self._nonnegative(name)
+                if name in self._constants:
+                    return self._constants[name] >= 0
+                return self._nonnegative(name)
             case Binary("+" | "*" | "//" | "%", left, right):
                 return self.at_least_0(left) and self.at_least_0(right)
             case Call("min" | "max" | "align" | "cdiv" | "clamp", arguments):
                 return all(self.at_least_0(argument) for argument in arguments)
-            case Call("count" | "len", _):
+            case Call("count" | "len" | "next_in", _):
                 return True
+            case Call(name, arguments):
+                known = all(self.at_least_0(argument) for argument in arguments)
+                return known and self._nonnegative_call(name)
             case IfElse(_, then, other):
                 return self.at_least_0(then) and self.at_least_0(other)
         return False
@@ -303,3 +326,41 @@ def product(factors: Iterable[Expr]) -> Expr:
     for factor in kept[1:]:
         total = Binary("*", total, factor)
     return total
+
+
+def _about(what: str, expr: Expr) -> Str:
+    """What an error calls a formula: by its text too, where a line has room for it."""
+    text = f"{what}: {spell(expr)}"
+    return Str(text if len(text) <= _ABOUT_LENGTH else what)
+
+
+def never_less(left: Expr, right: Expr, constants: dict[str, int]) -> bool:
+    """Whether `left >= right` is shown for all names at least 0.
+
+    Both are expanded to sums of products; what is no sum or product counts as a name.
+    """
+    difference = _terms(Binary("-", left, right), constants)
+    return all(factor >= 0 for factor in difference.values())
+
+
+def _terms(expr: Expr, constants: dict[str, int]) -> dict[tuple[str, ...], int]:
+    """The factor of each product of names, the empty product being the constant."""
+    match expr:
+        case Int(value):
+            return {(): value}
+        case Name(name) if name in constants:
+            return {(): constants[name]}
+        case Binary("+" | "-" as op, left, right):
+            terms = dict(_terms(left, constants))
+            sign = 1 if op == "+" else -1
+            for names, factor in _terms(right, constants).items():
+                terms[names] = terms.get(names, 0) + sign * factor
+            return terms
+        case Binary("*", left, right):
+            product_of: dict[tuple[str, ...], int] = {}
+            for names, factor in _terms(left, constants).items():
+                for others, other in _terms(right, constants).items():
+                    key = tuple(sorted((*names, *others)))
+                    product_of[key] = product_of.get(key, 0) + factor * other
+            return product_of
+    return {(spell(expr),): 1}

@@ -288,6 +288,8 @@ class _Types:
                 error.hint = "a formula reads inputs, not the sizes of other buffers"
             elif error.name in self.symbols.signatures:
                 error.hint = f"call the function: `{error.name}(…)`"
+            elif wanted == "str":
+                error.hint = f"a text has quotes of its own: \"'{error.name}'\""
             self.problems.append(formula_problem("AR041", error, formula.scalar))
         except UnknownFunction as error:
             error.hint = FUNCTION_HINTS.get(error.name) or did_you_mean(

@@ -37,7 +37,7 @@ class BufferLowering(LayoutLowering):
             facts = positive_when(buffer.when.expr, True)
         body, parts = self.buffer_size(scope, buffer, facts)
         if buffer.min_bytes is not None:
-            parts.append((scope.tree(buffer.min_bytes.expr, buffer.name), ""))
+            parts.append((scope.natural(buffer.min_bytes.expr, buffer.name), ""))
         value = _largest(parts)
         if buffer.when is not None:
             gate = scope.tree(buffer.when.expr, buffer.name)
@@ -75,27 +75,33 @@ class BufferLowering(LayoutLowering):
     ) -> tuple[list[StatementView], list[tuple[Expr, str]]]:
         """Statements, and the candidates for the largest size with a comment each."""
         body: list[StatementView] = []
+        gate = None
+        if buffer.when is not None:
+            gate = scope.tree(buffer.when.expr, buffer.name)
         if not isinstance(buffer.extent, Uses):
             size = self.single_size(
-                scope, buffer.extent, buffer.name, buffer.name, facts, body
+                scope, buffer.extent, buffer.name, buffer.name, facts, gate, body
             )
             return body, [(size, "")]
         parts = []
         for use in buffer.extent.items:
             known = facts
+            active = gate
             if use.when is not None:
                 known |= positive_when(use.when.expr, True)
+                condition = scope.tree(use.when.expr, buffer.name, facts)
+                active = Logic("and", (gate, condition)) if gate else condition
             size = self.single_size(
                 scope,
                 use.extent,
                 naming.use_end(buffer.name, use.name),
                 f"{buffer.name}.{use.name}",
                 known,
+                active,
                 body,
             )
             if use.when is not None:
-                gate = scope.tree(use.when.expr, buffer.name, facts)
-                size = IfElse(gate, size, Int(0))
+                size = IfElse(condition, size, Int(0))
             parts.append((size, use.name))
         return body, parts
 
@@ -106,13 +112,17 @@ class BufferLowering(LayoutLowering):
         variable: str,
         what: str,
         facts: FACTS,
+        gate: Expr | None,
         body: list[StatementView],
     ) -> Expr:
-        if isinstance(extent, Regions):
-            statements, size = self.regions_size(scope, extent, variable, what, facts)
-            body += statements
-            return size
-        return self.size(scope, extent, what, facts)
+        """The bytes of an extent; what it needs before is computed under its gate."""
+        if not isinstance(extent, Regions):
+            return self.size(scope, extent, what, facts)
+        ends, size = self.regions_size(scope, extent, variable, what, facts)
+        for name, end in ends:
+            value = end if gate is None else IfElse(gate, end, Int(0))
+            body.append(StatementView(name, spell(value)))
+        return size
 
     def inputs(self, buffer: Buffer) -> tuple[str, ...]:
         formulas = [each.expr for each in extent_formulas(buffer.extent)]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from .emit import positive_when, product
-from .formula import Binary, Expr, IfElse, Int, Name, spell
+from .emit import never_less, positive_when, product
+from .formula import Binary, Expr, IfElse, Int, Name
 from .lower_scope import FACTS, Lowering, Scope
 from .model import Bytes, LayoutCall, Region, Regions, Shape
-from .plan import StatementView
 
 
 class ExtentLowering(Lowering):
@@ -22,22 +21,30 @@ class ExtentLowering(Lowering):
         """The bytes of one extent."""
         match extent:
             case Shape(dtype, dims):
-                count = [scope.tree(dim.expr, what, facts) for dim in dims]
+                count = [scope.natural(dim.expr, what, facts) for dim in dims]
                 if dtype.bits % 8 == 0:
                     return product([*count, Int(dtype.bits // 8)])
                 per_byte = 8 // dtype.bits
                 raised = Binary("+", product(count), Int(per_byte - 1))
                 return Binary("//", raised, Int(per_byte))
             case Bytes(value):
-                return scope.tree(value.expr, what, facts)
-            case LayoutCall(name, arguments):
-                layout = self.symbols.layouts[name]
-                given = dict(arguments)
-                ordered = tuple(
-                    scope.tree(given[each.name].expr, what, facts)
-                    for each in layout.parameters
-                )
-                return scope.layout_bytes(layout, ordered)
+                return scope.natural(value.expr, what, facts)
+            case LayoutCall():
+                layout = self.symbols.layouts[extent.layout]
+                given = self.layout_arguments(scope, extent, what, facts)
+                return scope.layout_bytes(layout, tuple(given.values()))
+
+    def layout_arguments(
+        self, scope: Scope, call: LayoutCall, what: str, facts: FACTS = frozenset()
+    ) -> dict[str, Expr]:
+        """The arguments of a layout by parameter, integers checked to be sizes."""
+        given = dict(call.arguments)
+        return {
+            each.name: (scope.natural if each.type == "int" else scope.tree)(
+                given[each.name].expr, f"{what}.{each.name}", facts
+            )
+            for each in self.symbols.layouts[call.layout].parameters
+        }
 
     def regions_size(
         self,
@@ -46,11 +53,12 @@ class ExtentLowering(Lowering):
         variable: str,
         what: str,
         facts: FACTS = frozenset(),
-    ) -> tuple[list[StatementView], Expr]:
+    ) -> tuple[list[tuple[str, Expr]], Expr]:
         """Statements and the final expression for the bytes of laid-out regions."""
-        body: list[StatementView] = []
+        body: list[tuple[str, Expr]] = []
         end: Expr = Int(0)
-        for region in regions.items:
+        proofs = self.proofs(scope, regions, what)
+        for region, proven in zip(regions.items, proofs, strict=True):
             place = f"{what}.{region.name}"
             gate = region.when.expr if region.when is not None else None
             known = facts | (positive_when(gate, True) if gate else frozenset())
@@ -58,19 +66,41 @@ class ExtentLowering(Lowering):
             if (region.align > 1 or gate is not None) and end != Int(0):
                 # Aligning or gating repeats the end, so that it needs a name.
                 if end != Name(variable):
-                    body.append(StatementView(variable, spell(end), ""))
+                    body.append((variable, end))
                 end = Name(variable)
-            start = self.region_start(scope, region, end, place)
+            start = self.region_start(scope, region, end, place, proven)
             after = size if start == Int(0) else Binary("+", start, size)
             if gate is not None:
                 after = IfElse(scope.tree(gate, place, facts), after, end)
             end = after
         return body, end
 
-    def region_start(self, scope: Scope, region: Region, end: Expr, what: str) -> Expr:
+    def region_start(
+        self, scope: Scope, region: Region, end: Expr, what: str, proven: bool
+    ) -> Expr:
+        """Where a region begins, behind the end of those before it."""
         if region.at is not None:
-            return scope.tree(region.at.expr, what)
+            start = scope.natural(region.at.expr, what)
+            return start if proven else scope.behind(start, end, what)
         if region.align == 1 or end == Int(0):
             return end
         raised = Binary("+", end, Int(region.align - 1))
         return Binary("*", Binary("//", raised, Int(region.align)), Int(region.align))
+
+    def proofs(self, scope: Scope, regions: Regions, what: str) -> list[bool]:
+        """For each region, whether it is shown not to begin before an earlier end."""
+        found = []
+        scope = scope.aside()
+        # Never less than the end of the regions so far.
+        bound: Expr = Int(0)
+        for region in regions.items:
+            size = self.size(scope, region.extent, f"{what}.{region.name}")
+            if region.at is None:
+                found.append(True)
+                bound = Binary("+", bound, Int(region.align - 1))
+            else:
+                start = scope.tree(region.at.expr, what)
+                found.append(never_less(start, bound, scope.constants))
+                bound = start
+            bound = Binary("+", bound, size)
+        return found

@@ -34,6 +34,7 @@ class LayoutLowering(ExtentLowering):
         scope = self.scope("layouts", field="config.", pure="config.")
         exprs = [formula.expr for formula in extent_formulas(layout.regions)]
         lets = {let.name: let for let in layout.lets}
+        scope.local.update({let.name: let.value.expr for let in layout.lets})
         inner = [
             StatementView(let.name, scope.text(let.value.expr, let.name))
             for let in let_order(layout.lets, lets)
@@ -45,7 +46,8 @@ class LayoutLowering(ExtentLowering):
             if not pure_config(symbols, let)
         ]
         before = (*outer, *inner)
-        body, end = self.regions_size(scope, layout.regions, "end", layout.name)
+        ends, end = self.regions_size(scope, layout.regions, "end", layout.name)
+        body = [StatementView(name, spell(expr)) for name, expr in ends]
         value = spell(end)
         regions, after = self.regions(scope, layout)
         placed = [each.value for region in regions for each in region.body]
@@ -76,9 +78,10 @@ class LayoutLowering(ExtentLowering):
         imports = self.modules["layouts"]
         views = []
         end: Expr = Int(0)
-        for region in layout.regions.items:
+        proofs = self.proofs(scope, layout.regions, layout.name)
+        for region, proven in zip(layout.regions.items, proofs, strict=True):
             what = f"{layout.name}.{region.name}"
-            start = self.region_start(scope, region, end, what)
+            start = self.region_start(scope, region, end, what, proven)
             body: list[StatementView] = []
             at = spell(start)
             match region.extent:
@@ -88,23 +91,21 @@ class LayoutLowering(ExtentLowering):
                     imports.add("runtime.layout", "shift")
                     config = layout_reads_config(self.symbols, nested)
                     given = ["config"] if config else []
-                    given += [
-                        f"{name}={scope.text(formula.expr, what)}"
-                        for name, formula in region.extent.arguments
-                    ]
+                    arguments = self.layout_arguments(scope, region.extent, what)
+                    given += [f"{name}={spell(e)}" for name, e in arguments.items()]
                     given.append(f"base=shift(base, {at})")
                     kind, value = class_name, f"{class_name}.of({', '.join(given)})"
                     after: Expr = Binary("+", start, Name(f"{region.name}.nbytes"))
                 case Shape(dtype, dims):
                     imports.add("runtime.layout", "Region", "place")
-                    spelled = [scope.text(dim.expr, what) for dim in dims]
+                    spelled = [spell(scope.natural(dim.expr, what)) for dim in dims]
                     shape = f"({', '.join(spelled)}{',' * (len(dims) == 1)})"
                     kind = "Region"
                     value = f"place(base, {at}, {quote(dtype.name)}, {shape})"
                     after = Name(f"{region.name}.end")
                 case Bytes(size):
                     imports.add("runtime.layout", "Region", "place")
-                    nbytes = scope.text(size.expr, what)
+                    nbytes = spell(scope.natural(size.expr, what))
                     kind = "Region"
                     value = f'place(base, {at}, "u8", ({nbytes},))'
                     after = Name(f"{region.name}.end")

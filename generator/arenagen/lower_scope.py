@@ -58,8 +58,16 @@ class Scope:
             if isinstance(each.value, int)
         }
         self.emitter = Emitter(
-            self._name, self._call, constants, self._nonnegative, self._positive
+            self._name,
+            self._call,
+            constants,
+            self._nonnegative,
+            self._positive,
+            self._nonnegative_call,
         )
+        self.constants = constants
+        # Lets of a layout, which only its own scope knows.
+        self.local: dict[str, Expr] = {}
 
     def tree(self, formula: Expr, what: str, facts: FACTS = frozenset()) -> Expr:
         tree = self.emitter.tree(formula, what, facts)
@@ -100,8 +108,40 @@ class Scope:
         before = (Name(f"{self._owner}config"),) if reads_config else ()
         return Call(function, (*before, *arguments))
 
+    def aside(self) -> Scope:
+        """The same scope for formulas that are not emitted, and import nothing."""
+        twin = Scope(self.symbols, self.module, Imports(), self._spelling)
+        twin.local = self.local
+        return twin
+
+    def natural(self, formula: Expr, what: str, facts: FACTS = frozenset()) -> Expr:
+        """The tree of a size, checked at run time where it could be negative."""
+        tree = self.emitter.natural(formula, what, facts)
+        self.imports.add("runtime.numeric", *self.emitter.helpers)
+        return tree
+
+    def behind(self, start: Expr, end: Expr, what: str) -> Expr:
+        """A fixed offset, checked at run time against the end before it."""
+        tree = self.emitter.behind(start, end, what)
+        self.imports.add("runtime.numeric", *self.emitter.helpers)
+        return tree
+
+    def _nonnegative_call(self, name: str) -> bool:
+        symbols = self.symbols
+        if name in symbols.layouts:
+            return True
+        if name not in self._naturals:
+            expr = symbols.functions[name].value.expr
+            self._naturals[name] = self.emitter.at_least_0(expr)
+        return self._naturals[name]
+
     def _nonnegative(self, name: str) -> bool:
         kinds = self.symbols.kinds
+        if name in self.local:
+            return self.emitter.at_least_0(self.local[name])
+        if name not in kinds:
+            # A parameter: what is passed for it is checked where it is passed.
+            return True
         if kinds.get(name) == "let":
             if name not in self._naturals:
                 expr = self.symbols.lets[name].value.expr

@@ -291,15 +291,18 @@ class _Sizing(Scope):
             case Shape(dtype, dims):
                 count = 1
                 for dim in dims:
-                    count *= _number(dim.expr, scope)
+                    count *= _natural(dim.expr, scope)
                 return dtype.nbytes(count)
             case Bytes(value):
-                return _number(value.expr, scope)
+                return _natural(value.expr, scope)
             case LayoutCall(name, arguments):
                 layout = self.symbols.layouts[name]
                 given = dict(arguments)
                 values = [
-                    evaluate(given[each.name].expr, scope) for each in layout.parameters
+                    (_natural if each.type == "int" else evaluate)(
+                        given[each.name].expr, scope
+                    )
+                    for each in layout.parameters
                 ]
                 return self.layout_bytes(layout, values)
             case Regions(items):
@@ -308,7 +311,12 @@ class _Sizing(Scope):
                     if region.when and not evaluate(region.when.expr, scope):
                         continue
                     if region.at is not None:
-                        start = _number(region.at.expr, scope)
+                        start = _natural(region.at.expr, scope)
+                        if start < end:
+                            raise EvaluationError(
+                                f"the region `{region.name}` begins at byte {start}, "
+                                f"inside what ends at byte {end}"
+                            )
                     else:
                         start = -(-end // region.align) * region.align
                     end = start + self.extent_bytes(region.extent, scope)
@@ -363,6 +371,13 @@ def _read(exprs: Iterable[Expr], lets: Mapping[str, Expr]) -> list[str]:
                 order |= dict.fromkeys(_read([lets[node.name]], lets))
                 order[node.name] = None
     return list(order)
+
+
+def _natural(expr: Expr, scope: Scope) -> int:
+    value = _number(expr, scope)
+    if value < 0:
+        raise EvaluationError(f"`{spell(expr)}` is {value}, which is negative")
+    return value
 
 
 def _number(expr: Expr, scope: Scope) -> int:

@@ -56,6 +56,27 @@ def modulo(value: int, divisor: int, what: str) -> int:
     return value % divisor
 
 
+def natural(value: int, what: str) -> int:
+    """Return `value`, a size; `what` names the formula in the error.
+
+    Raise SizeError when it is negative.
+    """
+    if value < 0:
+        raise SizeError(f"{what}: {value} is negative")
+    return value
+
+
+def behind(offset: int, end: int, what: str) -> int:
+    """Return the fixed `offset` of a region, in bytes; `what` names the region.
+
+    Raise SizeError when it lies before `end`, where the region in front of it ends.
+    """
+    if offset < end:
+        why = f"begins at byte {offset}, inside what ends at byte {end}"
+        raise SizeError(f"{what}: {why}")
+    return offset
+
+
 def next_in(values: Sequence[int], value: int, name: str) -> int:
     """Return the smallest of `values` that is at least `value`.
 

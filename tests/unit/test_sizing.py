@@ -325,13 +325,13 @@ def test_a_schema_without_levers_says_that_it_has_none() -> None:
         (
             "bad: {doc: Bad., bytes: width - max_batch_size * sm_count}",
             {},
-            "bad: -128 bytes is negative: width - max_batch_size * sm_count bytes, "
+            "bad: `width - max_batch_size * sm_count` is -128, which is negative, "
             "with width=64, max_batch_size=4, sm_count=48",
         ),
         (
             "bad: {doc: Bad., dtype: f32, shape: [M, width - 65]}",
             {},
-            "bad: -32 bytes is negative: f32 [M, width - 65], with width=64, "
+            "bad: `width - 65` is -1, which is negative, with width=64, "
             "max_batch_tokens=8",
         ),
         (
