@@ -428,7 +428,7 @@ def _load(path: Path) -> Checked:
             raise InputProblems(
                 [
                     Problem(
-                        "AR029",
+                        "AR096",
                         f"the family table cannot be read: {error}",
                         schema.arena.span,
                         hint=f"arenagen comes with one to copy: {family_table()}",

@@ -24,6 +24,9 @@ from .formula import (
     spell,
 )
 
+# Far beyond any size; a chain of products would fill the memory.
+MAX_BITS = 4096
+
 Value: TypeAlias = int | bool | str | tuple[str, ...] | tuple[int, ...]
 
 
@@ -82,7 +85,10 @@ def _arithmetic(expr: Expr, op: str, left: int, right: int) -> int:
     if op == "-":
         return left - right
     if op == "*":
-        return left * right
+        product = left * right
+        if product.bit_length() > MAX_BITS:
+            raise EvaluationError(f"`{spell(expr)}` has more than {MAX_BITS} bits")
+        return product
     if right == 0:
         raise EvaluationError(f"`{spell(expr)}` divides {left} by zero")
     return left // right if op == "//" else left % right

@@ -38,6 +38,8 @@ from .model import (
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
 MAX_HEIGHT = 100
+# Calls that one formula may lead to, through functions that call functions.
+MAX_CALLS = 10_000
 
 
 def find_cycles(symbols: Symbols) -> list[Problem]:
@@ -59,7 +61,34 @@ def find_cycles(symbols: Symbols) -> list[Problem]:
     for field in symbols.fields.values():
         if field.default is not None:
             edges[field.name] = (field.span, _reads([field.default.expr]))
-    return problems + _cycles(edges)
+    problems += _cycles(edges)
+    return problems or _endless(edges, {*symbols.functions, *symbols.layouts})
+
+
+def _endless(
+    edges: Mapping[str, tuple[Span, list[str]]], called: set[str]
+) -> list[Problem]:
+    """The first function or layout that calls others too often; there are no cycles."""
+    counts: dict[str, int] = {}
+
+    def count(name: str) -> int:
+        if name not in counts:
+            below = (count(each) for each in edges[name][1] if each in called)
+            counts[name] = 1 + sum(below)
+        return counts[name]
+
+    for name in edges:
+        if name in called and count(name) > MAX_CALLS:
+            return [
+                Problem(
+                    "AR056",
+                    f"`{name}` leads to more than {MAX_CALLS} calls of functions and "
+                    "layouts",
+                    edges[name][0],
+                    hint="compute what they share once, in `let`",
+                )
+            ]
+    return []
 
 
 def _reads(exprs: Iterable[Expr]) -> list[str]:

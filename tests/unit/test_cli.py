@@ -501,7 +501,7 @@ def test_a_bad_family_table_is_told_at_its_place(here: Path) -> None:
     result = run("generate", "s.yaml", "-o", "out", code=2)
     place, *_, hint = result.stderr.rstrip("\n").split("\n")
     assert place == (
-        "s.yaml:1:1: error AR029: the family table cannot be read: f.yaml: no such file"
+        "s.yaml:1:1: error AR096: the family table cannot be read: f.yaml: no such file"
     )
     assert hint.startswith(" = hint: arenagen comes with one to copy: ")
     assert Path(hint.split(": ")[-1]).is_file()
