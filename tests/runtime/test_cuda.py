@@ -431,6 +431,7 @@ def test_a_failed_allocation_names_buffer_bytes_and_status(
         error = caught.value
         assert (error.buffer, error.nbytes) == (name, nbytes)
         assert isinstance(error.__cause__, OutOfMemoryError)
+        assert "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY (2)" in str(error)
         assert error.largest[0][1] == max(sizes.values())
         assert driver.live() == (0, 0)
 

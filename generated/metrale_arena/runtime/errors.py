@@ -48,6 +48,7 @@ class AllocationError(ArenaError, MemoryError):
     free, total: bytes of device memory, None when the backend could not say.
     largest: (name, bytes) of the largest buffers, largest first.
     reserve: bytes that were to stay free beside them.
+    why: what the backend said, or "" when it was not asked.
     """
 
     def __init__(
@@ -58,14 +59,16 @@ class AllocationError(ArenaError, MemoryError):
         total: int | None,
         largest: tuple[tuple[str, int], ...],
         reserve: int = 0,
+        why: str = "",
     ) -> None:
-        super().__init__(buffer, nbytes, free, total, largest, reserve)
+        super().__init__(buffer, nbytes, free, total, largest, reserve, why)
         self.buffer = buffer
         self.nbytes = nbytes
         self.free = free
         self.total = total
         self.largest = largest
         self.reserve = reserve
+        self.why = why
 
     @classmethod
     def from_sizes(
@@ -76,12 +79,13 @@ class AllocationError(ArenaError, MemoryError):
         total: int | None,
         sizes: Mapping[str, int],
         reserve: int = 0,
+        why: str = "",
     ) -> Self:
         """Build the error, taking the largest buffers from all sizes in bytes."""
         present = [entry for entry in sizes.items() if entry[1] > 0]
         present.sort(key=lambda entry: entry[1], reverse=True)
         largest = tuple(present[:_LARGEST_SHOWN])
-        return cls(buffer, nbytes, free, total, largest, reserve)
+        return cls(buffer, nbytes, free, total, largest, reserve, why)
 
     def __str__(self) -> str:
         subject = "all buffers together" if self.buffer is None else self.buffer
@@ -90,6 +94,8 @@ class AllocationError(ArenaError, MemoryError):
         if self.reserve:
             asked += f" and keep {format_bytes(self.reserve)} in reserve"
         lines = [f"{subject}: cannot allocate {asked}; {memory}"]
+        if self.why:
+            lines.append(f"the backend said: {self.why}")
         if self.largest:
             width = max(len(name) for name, _ in self.largest)
             lines.append("the largest buffers:")

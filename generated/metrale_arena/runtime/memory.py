@@ -251,7 +251,11 @@ def _allocate(
             raise BackendError(f"alloc: NULL for {nbytes} bytes")
     except Exception as error:
         free, total = _memory_of(gpu)
-        raise AllocationError.from_sizes(name, nbytes, free, total, sizes) from error
+        # The driver's own call and status, where the backend put a word around them.
+        why = str(error.__cause__ or error)
+        raise AllocationError.from_sizes(
+            name, nbytes, free, total, sizes, why=why
+        ) from error
     return DevicePtr(ptr)
 
 
