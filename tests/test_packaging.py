@@ -247,6 +247,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
             (ROOT, "templates/**/*.jinja"),
             (ROOT, "templates/**/*.py"),
             (ROOT, "schema/*.schema.json"),
+            (ROOT, "schema/huggingface.yaml"),
         )
         for path in folder.glob(pattern)
     }

@@ -361,6 +361,16 @@ def check_limits(symbols: Symbols) -> Iterator[Problem]:
             limit.span,
             related=(("first", tokens[0].span),),
         )
+    for limit in tokens:
+        # Zeroing and views size the buffers for a pass of any tokens, from 1 on.
+        if limit.minimum > 1:
+            yield Problem(
+                "AR057",
+                f"the minimum of `{limit.name}` is {limit.minimum}, and a pass may hold "
+                "a single token",
+                limit.places["minimum"],
+                hint="give 0 or 1",
+            )
     for limit in schema.limits:
         if limit.maximum is not None and limit.maximum < limit.minimum:
             yield Problem(

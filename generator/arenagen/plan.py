@@ -484,6 +484,13 @@ class ArenaView:
         return tuple(sorted(names, key=import_key))
 
     @property
+    def layouts_stdlib(self) -> tuple[str, ...]:
+        """Imports of the standard library in the layouts module."""
+        if self.pointers:
+            return "from typing import Any, NamedTuple", "from weakref import ref"
+        return ("from typing import NamedTuple",) if self.layouts else ()
+
+    @property
     def constants_by_name(self) -> tuple[ConstantView, ...]:
         """The constants, in isort's order."""
         return tuple(sorted(self.constants, key=lambda each: import_key(each.name)))
