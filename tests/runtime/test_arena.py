@@ -747,6 +747,7 @@ def test_the_text_of_a_failed_allocation(make_gpu: MakeBackend) -> None:
     assert str(caught.value) == (
         "logits: cannot allocate 1.00 MiB (1048576 bytes); "
         f"free: 2.00 MiB ({free} bytes) of 2.00 MiB (2097152 bytes)\n"
+        f"the backend said: {error}\n"
         "the largest buffers:\n"
         "  logits    1.00 MiB (1048576 bytes)\n"
         "  residual  2.93 KiB (3000 bytes)\n"
