@@ -366,8 +366,8 @@ def check_limits(symbols: Symbols) -> Iterator[Problem]:
         if limit.minimum > 1:
             yield Problem(
                 "AR057",
-                f"the minimum of `{limit.name}` is {limit.minimum}, and a pass may hold "
-                "a single token",
+                f"the minimum of `{limit.name}` is {limit.minimum}, and a pass may "
+                "hold a single token",
                 limit.places["minimum"],
                 hint="give 0 or 1",
             )
