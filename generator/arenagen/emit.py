@@ -47,6 +47,7 @@ class Emitter:
         nonnegative: Callable[[str], bool],
         positive: Callable[[str], bool] = lambda name: False,
         nonnegative_call: Callable[[str], bool] = lambda name: False,
+        counts: Callable[[str], tuple[bool, ...]] = lambda name: (),
     ) -> None:
         self._name = name
         self._call = call
@@ -54,6 +55,7 @@ class Emitter:
         self._nonnegative = nonnegative
         self._positive = positive
         self._nonnegative_call = nonnegative_call
+        self._counts = counts
         self.helpers: set[str] = set()
 
     def text(self, expr: Expr, what: str, facts: frozenset[str] = frozenset()) -> str:
@@ -141,6 +143,12 @@ class Emitter:
                 return _sum(words)
             case "next_in":
                 return self._helper("next_in", *parts, about)
+        counts = self._counts(name)
+        if any(counts):
+            parts = tuple(
+                self.natural(given, what, facts) if count else part
+                for given, part, count in zip(arguments, parts, counts, strict=True)
+            )
         return self._call(name, parts)
 
     def _helper(self, name: str, *arguments: Expr) -> Expr:
@@ -334,13 +342,23 @@ def _about(what: str, expr: Expr) -> Str:
     return Str(text if len(text) <= _ABOUT_LENGTH else what)
 
 
-def never_less(left: Expr, right: Expr, constants: dict[str, int]) -> bool:
-    """Whether `left >= right` is shown for all names at least 0.
+def never_less(
+    left: Expr,
+    right: Expr,
+    constants: dict[str, int],
+    natural: Callable[[str], bool],
+) -> bool:
+    """Whether `left >= right` is shown, whatever the names are.
 
-    Both are expanded to sums of products; what is no sum or product counts as a name.
+    Both are expanded to sums of products; `natural` tells which names are shown to be
+    at least 0. What is no name, sum or product may be anything.
     """
     difference = _terms(Binary("-", left, right), constants)
-    return all(factor >= 0 for factor in difference.values())
+    return all(
+        factor == 0
+        or (factor > 0 and all(each.isidentifier() and natural(each) for each in names))
+        for names, factor in difference.items()
+    )
 
 
 def _terms(expr: Expr, constants: dict[str, int]) -> dict[tuple[str, ...], int]:
@@ -350,6 +368,8 @@ def _terms(expr: Expr, constants: dict[str, int]) -> dict[tuple[str, ...], int]:
             return {(): value}
         case Name(name) if name in constants:
             return {(): constants[name]}
+        case Unary("-", operand):
+            return _terms(Binary("-", Int(0), operand), constants)
         case Binary("+" | "-" as op, left, right):
             terms = dict(_terms(left, constants))
             sign = 1 if op == "+" else -1

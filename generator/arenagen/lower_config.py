@@ -13,7 +13,7 @@ from .plan import (
     PropertyView,
     StatementView,
 )
-from .symbols import let_order, pure_config
+from .symbols import let_order, pure_config, reads_config
 
 
 class ConfigLowering(Lowering):
@@ -101,7 +101,7 @@ class ConfigLowering(Lowering):
             ParameterView(each.name, PYTHON_TYPES[each.type], each.doc)
             for each in function.parameters
         )
-        if "field" in kinds:
+        if reads_config(symbols, [expr]):
             self.modules["functions"].add("config", "ModelConfig")
             config = ParameterView("config", "ModelConfig", "The model.")
             parameters = (config, *parameters)

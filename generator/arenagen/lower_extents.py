@@ -88,8 +88,11 @@ class ExtentLowering(Lowering):
         return Binary("*", Binary("//", raised, Int(region.align)), Int(region.align))
 
     def proofs(self, scope: Scope, regions: Regions, what: str) -> list[bool]:
-        """For each region, whether it is shown not to begin before an earlier end."""
-        found = []
+        """For each region, whether it is shown not to begin before an earlier end.
+
+        Behind one that is not, nothing is: its check stands in the end that it gives.
+        """
+        found: list[bool] = []
         scope = scope.aside()
         # Never less than the end of the regions so far.
         bound: Expr = Int(0)
@@ -100,7 +103,10 @@ class ExtentLowering(Lowering):
                 bound = Binary("+", bound, Int(region.align - 1))
             else:
                 start = scope.tree(region.at.expr, what)
-                found.append(never_less(start, bound, scope.constants))
+                found.append(
+                    all(found)
+                    and never_less(start, bound, scope.constants, scope.nonnegative)
+                )
                 bound = start
             bound = Binary("+", bound, size)
         return found

@@ -10,7 +10,13 @@ from .formula import Call, Expr, Name, Type, infer, names, quote, spell
 from .imports import Imports
 from .model import Layout, Schema
 from .plan import StatementView
-from .symbols import Symbols, layout_formulas, let_order, pure_config
+from .symbols import (
+    Symbols,
+    layout_formulas,
+    let_order,
+    pure_config,
+    reads_config,
+)
 
 PYTHON_TYPES: dict[Type, str] = {
     "int": "int",
@@ -61,9 +67,10 @@ class Scope:
             self._name,
             self._call,
             constants,
-            self._nonnegative,
+            self.nonnegative,
             self._positive,
             self._nonnegative_call,
+            self._counts,
         )
         self.constants = constants
         # Lets of a layout, which only its own scope knows.
@@ -92,7 +99,8 @@ class Scope:
             self.imports.add("functions", name)
         kinds = {kind for kind, _ in symbols.leaves([function.value.expr])}
         owner = self._owner
-        before = (Name(f"{owner}config"),) if "field" in kinds else ()
+        config = reads_config(symbols, [function.value.expr])
+        before = (Name(f"{owner}config"),) if config else ()
         keywords = {
             "lever": Name(f"levers={owner}levers"),
             "target": Name(f"target={owner}target"),
@@ -109,8 +117,8 @@ class Scope:
         return Call(function, (*before, *arguments))
 
     def aside(self) -> Scope:
-        """The same scope for formulas that are not emitted, and import nothing."""
-        twin = Scope(self.symbols, self.module, Imports(), self._spelling)
+        """A scope for formulas that are not emitted: they keep their names."""
+        twin = Scope(self.symbols, self.module, Imports(), lambda name: None)
         twin.local = self.local
         return twin
 
@@ -126,6 +134,13 @@ class Scope:
         self.imports.add("runtime.numeric", *self.emitter.helpers)
         return tree
 
+    def _counts(self, name: str) -> tuple[bool, ...]:
+        """Which arguments of a call may not be negative: the integers of a layout."""
+        if name not in self.symbols.layouts:
+            return ()
+        parameters = self.symbols.layouts[name].parameters
+        return tuple(each.type == "int" for each in parameters)
+
     def _nonnegative_call(self, name: str) -> bool:
         symbols = self.symbols
         if name in symbols.layouts:
@@ -135,13 +150,14 @@ class Scope:
             self._naturals[name] = self.emitter.at_least_0(expr)
         return self._naturals[name]
 
-    def _nonnegative(self, name: str) -> bool:
+    def nonnegative(self, name: str) -> bool:
+        """Whether a name is shown to be at least 0."""
         kinds = self.symbols.kinds
         if name in self.local:
             return self.emitter.at_least_0(self.local[name])
         if name not in kinds:
-            # A parameter: what is passed for it is checked where it is passed.
-            return True
+            # A layout checks what it is given; a function may be given anything.
+            return self.module != "functions"
         if kinds.get(name) == "let":
             if name not in self._naturals:
                 expr = self.symbols.lets[name].value.expr
@@ -165,9 +181,8 @@ class Scope:
 
 
 def layout_reads_config(symbols: Symbols, layout: Layout) -> bool:
-    """Whether the regions of a layout depend on a config field."""
-    leaves = symbols.leaves(layout_formulas(layout, symbols))
-    return any(kind == "field" for kind, _ in leaves)
+    """Whether the regions of a layout depend on the config."""
+    return reads_config(symbols, layout_formulas(layout, symbols))
 
 
 # Emitted modules whose imports depend on the schema.

@@ -183,6 +183,9 @@ class _Sizing(Scope):
 
     def call(self, name: str, arguments: Sequence[Value]) -> Value:
         if name in self.symbols.layouts:
+            for value in arguments:
+                if isinstance(value, int) and value < 0:
+                    raise EvaluationError(f"`{name}` is asked for {value}")
             return self.layout_bytes(self.symbols.layouts[name], arguments)
         function = self.symbols.functions[name]
         given = zip((each.name for each in function.parameters), arguments, strict=True)

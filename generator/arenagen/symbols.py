@@ -102,7 +102,12 @@ class Symbols:
         if kind != "let":
             return frozenset({(kind, self.canonical(name))})
         if name not in self._leaves:
-            self._leaves[name] = self.leaves([self.lets[name].value.expr])
+            found = self.leaves([self.lets[name].value.expr])
+            still = all(kind == "constant" for kind, _ in found)
+            if still and pure_config(self, self.lets[name]):
+                # It depends on nothing, and yet it is read from the config.
+                found |= {("let", name)}
+            self._leaves[name] = found
         return self._leaves[name]
 
     def _call_leaves(self, name: str) -> frozenset[Leaf]:
@@ -194,4 +199,9 @@ def pure_config(symbols: Symbols, let: Let) -> bool:
     ]
     kinds = {kind for kind, _ in symbols.leaves(exprs)}
     called = {call.name for expr in exprs for call in calls(expr)}
-    return kinds <= {"field", "constant"} and not called & own
+    return kinds <= {"field", "constant", "let"} and not called & own
+
+
+def reads_config(symbols: Symbols, exprs: Iterable[Expr]) -> bool:
+    """Whether formulas read a field, or a let that is a property of the config."""
+    return any(kind in ("field", "let") for kind, _ in symbols.leaves(exprs))
