@@ -216,10 +216,14 @@ class Emitter:
                 return self._nonnegative(name)
             case Binary("+" | "*" | "//" | "%", left, right):
                 return self.at_least_0(left) and self.at_least_0(right)
-            case Call("min" | "max" | "align" | "cdiv" | "clamp", arguments):
+            case Call("max", arguments):
+                return any(self.at_least_0(argument) for argument in arguments)
+            case Call("min" | "align" | "cdiv" | "clamp", arguments):
                 return all(self.at_least_0(argument) for argument in arguments)
-            case Call("count" | "len" | "next_in", _):
+            case Call("count" | "len", _):
                 return True
+            case Call("next_in", (_, least)):
+                return self.at_least_0(least)
             case Call(name, arguments):
                 known = all(self.at_least_0(argument) for argument in arguments)
                 return known and self._nonnegative_call(name)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arenagen.emit import Emitter, positive_when, product
+from arenagen.emit import Emitter, never_less, positive_when, product
 from arenagen.evaluate import EvaluationError, Value, evaluate
 from arenagen.formula import (
     Binary,
@@ -35,7 +35,7 @@ COUNTS = ("heads", "width", "tokens")
 SIGNED = ("split", "other")
 CONSTANTS = {"STEP": 16, "BACK": -2, "NONE": 0}
 KINDS = ("dense", "sparse", "other")
-TILES = (1, 4, 16, 64)
+TILES = (-8, 1, 4, 16, 64)
 HELPERS = {
     name: getattr(numeric, name)
     for name in ("align", "cdiv", "clamp", "floordiv", "modulo", "next_in")
@@ -442,3 +442,78 @@ def test_what_is_shown_positive_is_positive(
         assert value != 0
     if writer.at_least_0(tree):
         assert value >= 0
+
+
+# Bounds
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "shown"),
+    [
+        ("7", "7", True),
+        ("7", "8", False),
+        ("24 * heads", "20 * heads", True),
+        ("20 * heads", "24 * heads", False),
+        ("heads + width", "heads", True),
+        ("heads - width", "heads", False),
+        ("2 * (heads + 3)", "heads * 2 + 6", True),
+        ("heads * width + heads", "width * heads", True),
+        ("STEP * heads", "16 * heads", True),
+        ("BACK + heads", "heads", False),
+        ("64 + split", "64", False),
+        ("64 + split", "split + 60", True),
+        ("100 + -heads", "50", False),
+        ("100 - -heads", "50", True),
+        ("64 + max(heads, 1)", "64", False),
+        ("64 + max(heads, 1)", "max(heads, 1)", True),
+        ("64 + twice(heads)", "64", False),
+        ("heads * split", "0", False),
+    ],
+)
+def test_a_bound_is_shown_or_not(left: str, right: str, shown: bool) -> None:
+    found = never_less(
+        parse(left), parse(right), CONSTANTS, lambda name: name in COUNTS
+    )
+    assert found == shown
+
+
+@settings(max_examples=500, deadline=None)
+@given(formulas, formulas, formulas, inputs)
+def test_a_bound_that_is_shown_holds(
+    left: Expr, right: Expr, more: Expr, values: Mapping[str, Value]
+) -> None:
+    # A common part makes bounds that can be shown.
+    for high, low in ((left, right), (Binary("+", left, more), left)):
+        if never_less(high, low, CONSTANTS, lambda name: name in COUNTS):
+            above, below = outcome_of_tree(high, values), outcome_of_tree(low, values)
+            if isinstance(above, int) and isinstance(below, int):
+                assert above >= below
+
+
+def test_a_size_is_checked_where_it_may_be_negative() -> None:
+    def natural(text: str) -> str:
+        return spell(emitter().natural(parse(text), "what"))
+
+    assert natural("heads * width") == "heads * width"
+    assert natural("heads - 1") == 'natural(heads - 1, "what: heads - 1")'
+    assert natural("split") == 'natural(split, "what: split")'
+    assert natural("max(split, 0)") == "max(split, 0)"
+    assert "natural" not in natural("next_in(TILES, heads)")
+    assert "natural" in natural("next_in(TILES, split)")
+
+
+def test_counts_of_a_call_are_checked_one_by_one() -> None:
+    writer = Emitter(
+        Name,
+        Call,
+        CONSTANTS,
+        lambda name: name in COUNTS,
+        counts=lambda name: (True, False) if name == "block" else (),
+    )
+    assert writer.text(parse("block(heads - 1, gated)"), "what") == (
+        'block(natural(heads - 1, "what: heads - 1"), gated)'
+    )
+    assert writer.text(parse("block(heads, split > 1)"), "what") == (
+        "block(heads, split > 1)"
+    )
+    assert writer.text(parse("twice(heads - 1)"), "what") == "twice(heads - 1)"

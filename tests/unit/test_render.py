@@ -14,6 +14,7 @@ import tokenize
 import warnings
 from collections.abc import Iterator, Mapping
 from io import StringIO
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -604,6 +605,78 @@ buffers:
   more: {doc: More., dtype: u8, shape: [width], zero: [every, few], checksum: true}
 """
 
+# Where sizes may be negative, regions may overlap, and a let reads no input.
+CORNERS = """
+arena: {class: CornersArena, package: corners_arena, label: corners, doc: Corners.}
+limits:
+  max_batch_tokens: {symbol: M, tokens: true, minimum: 1, doc: Tokens.}
+config:
+  entry: {type: str, doc: The buffer that exists.}
+  width: {doc: A width.}
+  heads: {doc: Heads.}
+constants:
+  SIZE: {value: 8, doc: A size.}
+let:
+  still: {value: SIZE * 2, doc: What depends on nothing.}
+  spare: {value: width - heads, doc: What may be negative.}
+functions:
+  ratio: {parameters: {n: {doc: A count.}}, value: 100 // (n + 1), doc: A ratio.}
+  twice: {parameters: {n: {doc: A count.}}, value: n * 2, doc: Twice.}
+  steady: {value: still + 1, doc: What depends on nothing.}
+layouts:
+  square:
+    doc: A square.
+    parameters: {side: {doc: Its side.}, even: {type: bool, doc: Whether it is.}}
+    regions:
+      cells: {bytes: side * side, doc: Its cells.}
+      rest: {bytes: still if even else 1, doc: The rest.}
+buffers:
+  signed:
+    when: entry == 'signed'
+    doc: A place that a sign moves.
+    regions:
+      first: {bytes: 64, doc: The first.}
+      second: {bytes: 8, at: 100 + -M, doc: The second.}
+  moved:
+    when: entry == 'moved'
+    doc: A place that a let moves.
+    regions:
+      first: {bytes: 64, doc: The first.}
+      second: {bytes: 8, at: 64 + spare, doc: The second.}
+  gated:
+    when: entry == 'gated'
+    doc: A gated region at a place, in front of another.
+    regions:
+      first: {bytes: width, doc: The first.}
+      second: {bytes: 5, at: 10, when: heads > 2, doc: The second.}
+      third: {bytes: 5, at: 20, doc: The third.}
+  shrunk:
+    when: entry == 'shrunk'
+    doc: A gated region that may be negative, in front of a place.
+    regions:
+      first: {bytes: 4, doc: The first.}
+      second: {bytes: spare, when: width > heads, doc: The second.}
+      third: {bytes: 8, at: 4 + width - heads, doc: The third.}
+  divided:
+    when: entry == 'divided'
+    doc: A quotient.
+    bytes: ratio(spare) + steady()
+  doubled:
+    when: entry == 'doubled'
+    doc: Two factors.
+    dtype: u8
+    shape: [twice(spare), twice(spare)]
+  squared:
+    when: entry == 'squared'
+    doc: A layout of an argument.
+    bytes: square(spare, heads > 3)
+  placed:
+    when: entry == 'placed'
+    doc: A layout.
+    layout: square
+    arguments: {side: spare, even: False}
+"""
+
 DOCS = [
     "An arena.",
     'It says "no"',
@@ -731,7 +804,8 @@ SECTIONS = (
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with every package, on the path of imports."""
     folder = tmp_path_factory.mktemp("emitted") / "generated"
-    texts = [COVERAGE, BARE, GROUPS, *(without(section) for section in SECTIONS)]
+    texts = [COVERAGE, BARE, GROUPS, CORNERS]
+    texts += [without(section) for section in SECTIONS]
     texts += [docs_schema(number)[0] for number in (0, 5, 13)]
     for text in texts:
         source = checked(text)
@@ -765,7 +839,7 @@ def run(folder: Path, *command: str) -> str:
 
 
 def test_emitted_packages_pass_mypy_strict(folder: Path) -> None:
-    packages = ("coverage_arena", "bare_arena", "groups_arena", "no_config")
+    packages = ("coverage_arena", "bare_arena", "corners_arena", "no_config")
     paths = [str(folder / name) for name in packages]
     cache = f"--cache-dir={folder.parent / 'cache'}"
     assert run(folder, "mypy", "--strict", cache, *paths) == ""
@@ -1111,6 +1185,86 @@ def test_the_tool_and_the_package_agree_on_sizes_and_refusals(
     except SizingError:
         expected = None
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("entry", "width", "heads", "tokens", "message"),
+    [
+        (
+            "signed",
+            9,
+            1,
+            80,
+            "signed.second: begins at byte 20, inside what ends at byte 64",
+        ),
+        (
+            "moved",
+            9,
+            10,
+            1,
+            "moved.second: begins at byte 63, inside what ends at byte 64",
+        ),
+        (
+            "gated",
+            30,
+            3,
+            1,
+            "gated.second: begins at byte 10, inside what ends at byte 30",
+        ),
+        (
+            "gated",
+            30,
+            1,
+            1,
+            "gated.third: begins at byte 20, inside what ends at byte 30",
+        ),
+        (
+            "shrunk",
+            9,
+            10,
+            1,
+            "shrunk.third: begins at byte 3, inside what ends at byte 4",
+        ),
+        ("divided", 9, 10, 1, "ratio: 100 // (n + 1): 100 // 0 is undefined"),
+        ("doubled", 9, 10, 1, "doubled: twice(spare): -2 is negative"),
+        ("squared", 9, 10, 1, "squared: spare: -1 is negative"),
+        ("placed", 9, 10, 1, "placed.side: spare: -1 is negative"),
+    ],
+)
+def test_sizes_that_do_not_exist_are_refused(
+    folder: Path, entry: str, width: int, heads: int, tokens: int, message: str
+) -> None:
+    package = importlib.import_module("corners_arena")
+    config = package.ModelConfig(entry=entry, width=width, heads=heads)
+    with pytest.raises(package.SizeError) as error:
+        package.BufferSizes.from_config(config, max_batch_tokens=tokens)
+    assert str(error.value) == message
+
+
+def test_the_tool_and_the_package_refuse_the_same(folder: Path) -> None:
+    package = importlib.import_module("corners_arena")
+    schema = checked(CORNERS).schema
+    refused = 0
+    for entry, width, heads, tokens in product(
+        [buffer.name for buffer in schema.buffers], (0, 9, 30), (0, 3, 10), (1, 80)
+    ):
+        fields = {"entry": entry, "width": width, "heads": heads}
+        limits = {"max_batch_tokens": tokens}
+        found: object = None
+        try:
+            config = package.ModelConfig(**fields)
+            found = package.BufferSizes.from_config(config, **limits).as_dict()
+        except package.SizeError:
+            refused += 1
+        expected: object = None
+        try:
+            inputs = complete_inputs(schema, fields, limits, {}, {})
+            sizes = size_arena(schema, inputs).buffers
+            expected = {each.name: each.nbytes for each in sizes}
+        except SizingError:
+            pass
+        assert found == expected, (fields, tokens)
+    assert refused > 20
 
 
 @settings(max_examples=300, deadline=None)
