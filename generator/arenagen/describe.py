@@ -7,7 +7,6 @@ from .model import (
     Buffer,
     Bytes,
     Extent,
-    Layout,
     LayoutCall,
     Region,
     Regions,
@@ -83,8 +82,3 @@ def _bytes_text(expr: Expr) -> str:
 def _sentence(text: str) -> str:
     first = text[:1].upper() if text.startswith("the ") else text[:1]
     return f"{first}{text[1:]}."
-
-
-def layout_regions_text(layout: Layout) -> list[str]:
-    """The regions of a layout, one a line."""
-    return [_region_text(region) for region in layout.regions.items]

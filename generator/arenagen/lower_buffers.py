@@ -33,14 +33,15 @@ class BufferLowering(LayoutLowering):
     def buffer(self, buffer: Buffer) -> BufferView:
         scope = self.sizes_scope("sizes")
         facts: FACTS = frozenset()
+        gate: Expr | None = None
         if buffer.when is not None:
             facts = positive_when(buffer.when.expr, True)
-        body, parts = self.buffer_size(scope, buffer, facts)
+            gate = scope.tree(buffer.when.expr, buffer.name)
+        body, parts = self.buffer_size(scope, buffer, facts, gate)
         if buffer.min_bytes is not None:
             parts.append((scope.natural(buffer.min_bytes.expr, buffer.name), ""))
         value = _largest(parts)
-        if buffer.when is not None:
-            gate = scope.tree(buffer.when.expr, buffer.name)
+        if gate is not None:
             other: Expr = Int(0)
             if buffer.otherwise is not None:
                 other = scope.tree(buffer.otherwise.expr, buffer.name)
@@ -71,13 +72,10 @@ class BufferLowering(LayoutLowering):
         )
 
     def buffer_size(
-        self, scope: Scope, buffer: Buffer, facts: FACTS
+        self, scope: Scope, buffer: Buffer, facts: FACTS, gate: Expr | None
     ) -> tuple[list[StatementView], list[tuple[Expr, str]]]:
         """Statements, and the candidates for the largest size with a comment each."""
         body: list[StatementView] = []
-        gate = None
-        if buffer.when is not None:
-            gate = scope.tree(buffer.when.expr, buffer.name)
         if not isinstance(buffer.extent, Uses):
             size = self.single_size(
                 scope, buffer.extent, buffer.name, buffer.name, facts, gate, body

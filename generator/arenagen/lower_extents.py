@@ -92,6 +92,8 @@ class ExtentLowering(Lowering):
 
         Behind one that is not, nothing is: its check stands in the end that it gives.
         """
+        if all(region.at is None for region in regions.items):
+            return [True] * len(regions.items)
         found: list[bool] = []
         scope = scope.aside()
         # Never less than the end of the regions so far.

@@ -69,8 +69,9 @@ def import_key(name: str) -> tuple[int, list[tuple[int, str]], str]:
     return isort_key(name, fold=True)
 
 
-def _lower_first(text: str) -> str:
-    return text if text[:2].isupper() else text[:1].lower() + text[1:]
+def lower_first(text: str) -> str:
+    """A doc as the rest of a line: `Tokens of a pass.` to `tokens of a pass.`."""
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _count(number: int, noun: str) -> str:
@@ -145,11 +146,10 @@ class LeverView:
 
 @dataclass(frozen=True, slots=True)
 class StatementView:
-    """`name = value`, under a comment when there is one."""
+    """`name = value`."""
 
     name: str
     value: str
-    comment: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class FunctionView:
     @property
     def docs(self) -> tuple[str, ...]:
         """Paragraphs of the docstring."""
-        lines = [f"{each.name}: {_lower_first(each.doc)}" for each in self.parameters]
+        lines = [f"{each.name}: {lower_first(each.doc)}" for each in self.parameters]
         if self.reads_levers:
             lines.append("levers: environment switches; None reads the environment.")
         if self.reads_target:
@@ -321,7 +321,7 @@ class PointerView:
         """Paragraphs of the docstring of the call."""
         return (
             f"The regions of {self.buffer} for a pass, with their pointers.",
-            *(f"{each.name}: {_lower_first(each.doc)}" for each in self.parameters),
+            *(f"{each.name}: {lower_first(each.doc)}" for each in self.parameters),
             "Raise LayoutError for more than the buffer was sized for, and where there "
             "is no buffer (gated off, trimmed or released), ConfigError for less than "
             "1.",
@@ -544,11 +544,6 @@ class ArenaView:
         if self.checksum_lever:
             return f"(force or self.levers.{self.checksum_lever})"
         return "force"
-
-    @property
-    def has_rows(self) -> bool:
-        """Whether some group has a method limited to a pass."""
-        return any(each.rows_method for each in self.groups)
 
     @property
     def first_method(self) -> str:

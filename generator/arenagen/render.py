@@ -14,7 +14,7 @@ from .formula import quote
 from .header import header
 from .lower_families import FamiliesView
 from .lower_scope import python_literal
-from .plan import ArenaView
+from .plan import ArenaView, lower_first
 
 if TYPE_CHECKING:
     import jinja2
@@ -159,9 +159,8 @@ def string_argument(text: str, indent: int) -> str:
 
 def argument(doc: str, name: str, indent: int) -> str:
     """An argument's entry in a docstring, wrapped behind `indent` spaces."""
-    text = doc if doc[1:2].isupper() else doc[:1].lower() + doc[1:]
     lines = textwrap.wrap(
-        _escape(f"{name}: {text}"),
+        _escape(f"{name}: {lower_first(doc)}"),
         WIDTH - indent,
         subsequent_indent=" " * 4,
         break_long_words=False,
