@@ -242,7 +242,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
     expected = {
         path.relative_to(folder).as_posix()
         for folder, pattern in (
-            (ROOT / "generator/arenagen", "*.py"),
+            (ROOT / "generator/arenagen", "**/*.py"),
             (ROOT / "generator/arenagen", "py.typed"),
             (ROOT, "templates/**/*.jinja"),
             (ROOT, "templates/**/*.py"),

@@ -17,8 +17,10 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 GENERATOR = ROOT / "generator/arenagen"
 TREES = {
-    path.stem: ast.parse(path.read_text(encoding="utf-8"), path.name)
-    for path in sorted(GENERATOR.glob("*.py"))
+    ".".join(path.relative_to(GENERATOR).with_suffix("").parts): ast.parse(
+        path.read_text(encoding="utf-8"), path.name
+    )
+    for path in sorted(GENERATOR.rglob("*.py"))
 }
 TEMPLATES = sorted((ROOT / "templates").glob("*.jinja"))
 TEMPLATE_IDS = [path.name for path in TEMPLATES]
@@ -95,18 +97,22 @@ def test_no_file_speaks_of_how_it_came_about() -> None:
 # The generator.
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
+def imports(module: str) -> Iterator[str]:
     """The modules of the generator that a module imports, anywhere in it."""
-    for node in ast.walk(tree):
+    for node in ast.walk(TREES[module]):
         if isinstance(node, ast.ImportFrom) and node.level:
             names = [node.module] if node.module else [each.name for each in node.names]
-            yield from (name.split(".")[0] for name in names)
+            folder = module.split(".")[: -node.level]
+            yield from (".".join([*folder, *str(name).split(".")]) for name in names)
 
 
 def test_imports_of_the_generator_point_one_way() -> None:
-    graph = {name: {*imports(tree)} & TREES.keys() for name, tree in TREES.items()}
+    graph = {name: {*imports(name)} & TREES.keys() for name in TREES}
     order = list(TopologicalSorter(graph).static_order())
     assert order[-2:] == ["cli", "__main__"]
+    for name in graph.keys() - {"__main__"}:
+        if not of_the_command_line(name):
+            assert not any(map(of_the_command_line, graph[name])), name
 
 
 def test_the_generator_imports_itself_by_relative_names() -> None:
@@ -171,10 +177,14 @@ def test_only_disk_touches_the_disk() -> None:
             assert not imported & {"shutil", "tempfile", "subprocess", "socket"}
 
 
+def of_the_command_line(module: str) -> bool:
+    return module == "cli" or module.startswith("commands.")
+
+
 def test_only_the_command_line_prints() -> None:
     for module, tree in TREES.items():
         names = {name for _, name in called(tree)}
-        if module != "cli":
+        if not of_the_command_line(module):
             assert not names & {"echo", "print", "secho"}, module
             text = ast.unparse(tree)
             assert "sys.stdout" not in text and "sys.stderr" not in text, module
@@ -184,7 +194,7 @@ def test_only_the_command_line_prints() -> None:
 
 def test_only_the_command_line_exits() -> None:
     for module, tree in TREES.items():
-        if module != "cli":
+        if not of_the_command_line(module):
             assert ("sys", "exit") not in called(tree), module
 
 

@@ -1,0 +1,311 @@
+"""Names of a schema: identifiers, clashes of them, and names that nothing has.
+
+Passes `(symbols) -> problems`, which `check` runs before any formula is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from . import naming
+from .errors import Problem, Span, did_you_mean
+from .model import LayoutCall, Regions, Schema, Uses
+from .symbols import Symbols
+
+
+class Named(Protocol):
+    """An entry of a schema."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def span(self) -> Span:
+        """Where the name stands."""
+
+
+def _declared(schema: Schema) -> Iterator[tuple[str, Span]]:
+    """Everything that shares the one namespace of formulas and emitted locals."""
+    for limit in schema.limits:
+        yield limit.name, limit.span
+        if limit.symbol:
+            yield limit.symbol, limit.places["symbol"]
+    sections: tuple[tuple[Named, ...], ...] = (
+        schema.target,
+        schema.config,
+        schema.levers,
+        schema.constants,
+        schema.lets,
+        schema.functions,
+        schema.layouts,
+        schema.buffers,
+    )
+    for section in sections:
+        for entry in section:
+            yield entry.name, entry.span
+
+
+def check_identifiers(symbols: Symbols) -> Iterator[Problem]:
+    """Names that cannot be identifiers of the emitted code."""
+    schema, arena = symbols.schema, symbols.schema.arena
+    inner: list[tuple[str, Span]] = []
+    for function in schema.functions:
+        inner += [(each.name, each.span) for each in function.parameters]
+    for layout in schema.layouts:
+        inner += [(each.name, each.span) for each in layout.lets]
+        parts: tuple[Named, ...] = (*layout.parameters, *layout.regions.items)
+        for part in parts:
+            if why := naming.bad_region(part.name):
+                yield _bad_name(part.name, why, part.span)
+    inner.append((arena.class_name, arena.places["class"]))
+    attributes: tuple[Named, ...] = (*schema.levers, *schema.target)
+    apart = {each.name for each in attributes}
+    for name, span in (*_declared(schema), *inner):
+        bad = naming.bad_attribute if name in apart else naming.bad_identifier
+        if why := bad(name):
+            yield _bad_name(name, why, span)
+    for name, span in (*_parts(schema), (arena.package, arena.places["package"])):
+        if why := naming.bad_member(name):
+            yield _bad_name(name, why, span)
+
+
+def _bad_name(name: str, why: str, span: Span) -> Problem:
+    return Problem(
+        "AR050", f"the name `{name}` {why}", span, hint="choose another name"
+    )
+
+
+def _parts(schema: Schema) -> Iterator[tuple[str, Span]]:
+    """Names of groups, their methods, trims, uses and regions of buffers."""
+    for group in schema.groups:
+        yield group.name, group.span
+        yield group.method, group.places["method"]
+        if group.rows_method is not None:
+            yield group.rows_method, group.places["rows_method"]
+    yield from ((each.name, each.span) for each in schema.trims)
+    for buffer in schema.buffers:
+        if isinstance(buffer.extent, Uses):
+            for use in buffer.extent.items:
+                yield use.name, use.span
+                if isinstance(use.extent, Regions):
+                    yield from ((e.name, e.span) for e in use.extent.items)
+        elif isinstance(buffer.extent, Regions):
+            yield from ((each.name, each.span) for each in buffer.extent.items)
+
+
+def check_namespace(symbols: Symbols) -> Iterator[Problem]:
+    """Two declarations under one name, or under names that differ in case alone."""
+    seen: dict[str, tuple[str, Span]] = {}
+    for name, span in _declared(symbols.schema):
+        folded = name.casefold()
+        if folded in seen:
+            first, at = seen[folded]
+            same = "" if first == name else f", beside `{first}`"
+            yield Problem(
+                "AR051",
+                f"the name `{name}` is declared twice{same}",
+                span,
+                hint="every name of a schema is unique, whatever its section and case",
+                related=(("first", at),),
+            )
+        else:
+            seen[folded] = (name, span)
+    for owner, parameters in _local_scopes(symbols.schema):
+        local: dict[str, Span] = {}
+        for name, span in parameters:
+            if name in local:
+                yield Problem(
+                    "AR051",
+                    f"the name `{name}` is declared twice in `{owner}`",
+                    span,
+                    related=(("first", local[name]),),
+                )
+            elif name.casefold() in seen:
+                hidden, at = seen[name.casefold()]
+                yield Problem(
+                    "AR052",
+                    f"`{name}` in `{owner}` would hide the schema's own `{hidden}`",
+                    span,
+                    hint="choose another name",
+                    related=(("hidden", at),),
+                )
+            local[name] = span
+
+
+def _local_scopes(schema: Schema) -> Iterator[tuple[str, list[tuple[str, Span]]]]:
+    for function in schema.functions:
+        yield function.name, [(each.name, each.span) for each in function.parameters]
+    for layout in schema.layouts:
+        local = [(each.name, each.span) for each in layout.parameters]
+        local += [(each.name, each.span) for each in layout.lets]
+        local += [(each.name, each.span) for each in layout.regions.items]
+        yield layout.name, local
+
+
+def check_members(symbols: Symbols) -> Iterator[Problem]:
+    """Members of the emitted classes that would collide."""
+    schema = symbols.schema
+    seen: dict[str, tuple[str, Span]] = {}
+    for name, what, span in _members(schema):
+        if name in naming.ARENA_MEMBERS:
+            yield Problem(
+                "AR053", f"`{name}`, {what}, is a member of every arena class", span
+            )
+        elif name in seen:
+            other, at = seen[name]
+            yield Problem(
+                "AR054",
+                f"`{name}`, {what}, is also {other}",
+                span,
+                related=(("first", at),),
+            )
+        else:
+            seen[name] = (what, span)
+    for buffer in schema.buffers:
+        if buffer.name in naming.SIZES_MEMBERS:
+            yield Problem(
+                "AR053",
+                f"`{buffer.name}` is a member of every BufferSizes",
+                buffer.span,
+            )
+    for lever in schema.levers:
+        if lever.name in naming.LEVER_MEMBERS:
+            yield Problem(
+                "AR053", f"`{lever.name}` is a member of every Levers", lever.span
+            )
+    named: tuple[Named, ...] = (*schema.config, *schema.lets)
+    for field in named:
+        if field.name in naming.CONFIG_MEMBERS:
+            yield Problem(
+                "AR053", f"`{field.name}` is a member of every ModelConfig", field.span
+            )
+
+
+def _members(schema: Schema) -> Iterator[tuple[str, str, Span]]:
+    for limit in schema.limits:
+        if limit.name != "max_batch_tokens":
+            yield limit.name, f"the limit `{limit.name}`", limit.span
+    for group in schema.groups:
+        what = f"a method of the group `{group.name}`"
+        yield group.method, what, group.places["method"]
+        if group.rows_method:
+            yield group.rows_method, what, group.places["rows_method"]
+    for layout in schema.layouts:
+        if layout.accessor is not None:
+            what = f"the accessor of the layout `{layout.name}`"
+            yield layout.name, what, layout.span
+    for buffer in schema.buffers:
+        yield buffer.name, f"the buffer `{buffer.name}`", buffer.span
+        accessor = naming.bytes_accessor(buffer.name)
+        yield accessor, f"the bytes of the buffer `{buffer.name}`", buffer.span
+        if buffer.carve:
+            method = naming.carve_method(buffer.name)
+            yield method, f"the carve of the buffer `{buffer.name}`", buffer.span
+
+
+def check_private(symbols: Symbols) -> Iterator[Problem]:
+    """Attributes that the arena makes from names, behind a `_`."""
+    seen: dict[str, tuple[str, Span]] = {}
+    for name, what, span in _private(symbols.schema):
+        if name in naming.ARENA_PRIVATE:
+            yield Problem(
+                "AR053", f"`_{name}`, {what}, is a member of every arena class", span
+            )
+        elif name in seen:
+            other, at = seen[name]
+            yield Problem(
+                "AR054",
+                f"`_{name}`, {what}, is also {other}",
+                span,
+                related=(("first", at),),
+            )
+        else:
+            seen[name] = (what, span)
+
+
+def _private(schema: Schema) -> Iterator[tuple[str, str, Span]]:
+    for group in schema.groups:
+        plan, at = f"the plan of the group `{group.name}`", group.places
+        yield group.method, plan, at["method"]
+        if group.rows_method:
+            yield group.rows_method, plan, at["rows_method"]
+            planner = f"what plans the group `{group.name}`"
+            yield f"plan_{group.rows_method}", planner, at["rows_method"]
+    for buffer in schema.buffers:
+        if buffer.carve:
+            what = f"the slab of the buffer `{buffer.name}`"
+            yield f"{buffer.name}_slab", what, buffer.span
+
+
+def check_made_names(symbols: Symbols) -> Iterator[Problem]:
+    """Names that emitted modules make from others, beside what they hold already."""
+    seen = {
+        name: (f"the name `{name}`", span) for name, span in _declared(symbols.schema)
+    }
+    for name, what, span in _made(symbols.schema):
+        if name in naming.MODULE_NAMES:
+            # Of the class itself, check_identifiers says so.
+            if name != symbols.schema.arena.class_name:
+                message = f"`{name}`, {what}, is a name of every package"
+                yield Problem("AR055", message, span)
+        elif name in seen:
+            other, at = seen[name]
+            yield Problem(
+                "AR055",
+                f"`{name}`, {what}, is also {other}",
+                span,
+                related=(("first", at),),
+            )
+        else:
+            seen[name] = (what, span)
+
+
+def _made(schema: Schema) -> Iterator[tuple[str, str, Span]]:
+    arena = schema.arena
+    yield arena.class_name, "the class of the arena", arena.places["class"]
+    for layout in schema.layouts:
+        of = f"of the layout `{layout.name}`"
+        yield naming.layout_class(layout.name), f"the class {of}", layout.span
+        yield naming.layout_function(layout.name), f"the size {of}", layout.span
+    for buffer in schema.buffers:
+        of = f"of the buffer `{buffer.name}`"
+        if isinstance(buffer.extent, LayoutCall):
+            name = naming.layout_pointer_class(buffer.name)
+            yield name, f"the pointer {of}", buffer.span
+        elif isinstance(buffer.extent, Uses):
+            for use in buffer.extent.items:
+                if isinstance(use.extent, Regions):
+                    what = f"the end of the use `{use.name}` {of}"
+                    yield naming.use_end(buffer.name, use.name), what, use.span
+
+
+def check_references(symbols: Symbols) -> Iterator[Problem]:
+    """Groups, buffers and fields that are named and do not exist."""
+    schema = symbols.schema
+    groups = {group.name for group in schema.groups}
+    for buffer in schema.buffers:
+        for name, span in buffer.groups:
+            if name not in groups:
+                yield _unknown("group", name, span, groups)
+    for trim in schema.trims:
+        for name, span in trim.buffers:
+            if name not in symbols.buffers:
+                yield _unknown("buffer", name, span, symbols.buffers)
+    arena = schema.arena
+    for name in arena.log_buffers:
+        if name not in symbols.buffers:
+            yield _unknown("buffer", name, arena.places[name], symbols.buffers)
+    for name in arena.log_fields:
+        if name not in symbols.fields:
+            yield _unknown("config field", name, arena.places[name], symbols.fields)
+
+
+def _unknown(what: str, name: str, span: Span, known: Iterable[str]) -> Problem:
+    return Problem(
+        "AR060",
+        f"no {what} is named `{name}`",
+        span,
+        hint=did_you_mean(name, sorted(known)) or f"the schema declares no {what}",
+    )

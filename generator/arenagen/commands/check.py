@@ -1,0 +1,60 @@
+"""`arenagen check`: whether packages are what their schemas emit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from .console import count, shown
+from .inputs import find_pairs, load_checked
+from .options import OUTPUT, SCHEMAS, exits
+
+if TYPE_CHECKING:
+    from ..disk import Difference
+
+
+@click.command()
+@SCHEMAS
+@OUTPUT
+@exits
+def check(schemas: tuple[Path, ...], output: Path | None) -> int:
+    """Tell whether a package is what its SCHEMA emits.
+
+    Writes nothing. Exits with 1 and a diff when it is not.
+    """
+    from .. import disk
+    from ..compile import emit
+
+    differ = False
+    for pair in find_pairs(schemas, output):
+        checked = load_checked(pair.schema)
+        files = emit(checked, pair.schema.name)
+        found = disk.compare(pair.output, files)
+        folder, source = shown(pair.output), shown(pair.schema)
+        again = "" if output is None else f" {source} -o {folder}"
+        for each in found:
+            _print_difference(pair.output, each)
+        if found:
+            differ = True
+            click.echo(
+                f"{folder}: {count(len(found), 'file')} of {len(files)} not as "
+                f"{source} says; run `arenagen generate{again}`",
+                err=True,
+            )
+        else:
+            click.echo(f"{folder}: {len(files)} files, all as {source} says")
+    return 1 if differ else 0
+
+
+def _print_difference(folder: Path, difference: Difference) -> None:
+    match difference.kind:
+        case "missing":
+            click.echo(f"missing: {shown(folder / difference.path)}")
+        case "extra":
+            click.echo(f"extra: {shown(folder / difference.path)} is emitted no longer")
+        case "foreign":
+            click.echo(f"foreign: {shown(folder / difference.path)} is not arenagen's")
+        case _:
+            click.echo(difference.diff(), nl=False)

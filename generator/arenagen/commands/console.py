@@ -1,0 +1,49 @@
+"""What commands print with: streams, colours, and words for paths and counts."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import Problem
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def new_console() -> Console:
+    """A console without colours where they would disturb."""
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    plain = not terminal or os.environ.get("NO_COLOR")
+    return Console(
+        color_system=None if plain else "auto",
+        highlight=False,
+        # Piped output is not cut to the width of a terminal that is not there.
+        width=None if terminal else 160,
+    )
+
+
+def shown(path: Path) -> str:
+    """The path as problems show it: relative to the working folder where it can be."""
+    try:
+        return Path(os.path.abspath(path)).relative_to(Path.cwd()).as_posix()
+    except ValueError:
+        return str(path)
+
+
+def print_problems(problems: Iterable[Problem]) -> None:
+    """Print problems to stderr, a blank line after each."""
+    for problem in problems:
+        click.echo(f"{problem}\n", err=True)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,42 @@
+"""`arenagen generate`: emit packages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .console import print_problems, shown
+from .inputs import find_pairs, load_checked
+from .options import OUTPUT, SCHEMAS, exits
+
+
+@click.command()
+@SCHEMAS
+@OUTPUT
+@exits
+def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
+    """Emit the package of each SCHEMA.
+
+    Without SCHEMA, of every one that pyproject.toml lists.
+
+    Writes only what changed, atomically, and removes files that an earlier run emitted
+    and this one does not. Never touches a file that arenagen did not write.
+    """
+    from .. import disk
+    from ..compile import emit
+
+    # Everything is checked and rendered before the first file is written.
+    packages = []
+    for pair in find_pairs(schemas, output):
+        checked = load_checked(pair.schema)
+        print_problems(checked.warnings)
+        packages.append((pair, emit(checked, pair.schema.name)))
+    for pair, files in packages:
+        changes = disk.write(pair.output, files)
+        for each in changes:
+            verb = {"missing": "added", "extra": "removed"}.get(each.kind, "changed")
+            click.echo(f"{verb} {shown(pair.output / each.path)}")
+        kept = len(files) - sum(each.kind != "extra" for each in changes)
+        click.echo(f"{shown(pair.output)}: {len(files)} files, {kept} unchanged")
+    return 0

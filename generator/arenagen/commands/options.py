@@ -1,0 +1,136 @@
+"""Options and arguments that several commands take, and their exit codes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec
+
+import click
+
+from ..errors import ArenagenError, InputProblems
+from .console import print_problems
+
+P = ParamSpec("P")
+
+
+def exits(command: Callable[P, int]) -> Callable[P, None]:
+    """Turn a command's result into its exit code, and bad input into exit 2."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            code = command(*args, **kwargs)
+        except InputProblems as error:
+            print_problems(error.problems)
+            code = 2
+        except ArenagenError as error:
+            click.echo(f"error: {error}", err=True)
+            code = 2
+        sys.exit(code)
+
+    return run
+
+
+SCHEMAS = click.argument(
+    "schemas", nargs=-1, type=click.Path(path_type=Path), metavar="[SCHEMA]..."
+)
+
+
+def _folder(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> Path | None:
+    if value == "":
+        # An unset variable must not mean the working folder.
+        raise click.BadParameter("the empty text is no folder")
+    return None if value is None else Path(value)
+
+
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    callback=_folder,
+    help="Folder of the package, for one SCHEMA that pyproject.toml does not list.",
+)
+
+
+MODEL_OPTIONS = (
+    click.option(
+        "-s",
+        "--schema",
+        type=click.Path(path_type=Path),
+        help="The schema; that of pyproject.toml when it lists one.",
+    ),
+    click.option(
+        "-c",
+        "--config",
+        "configs",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        required=True,
+        help="A Hugging Face config.json; may be given several times.",
+    ),
+    click.option("-M", "--tokens", type=int, help="The limit of tokens in a pass."),
+    click.option(
+        "-l",
+        "--limit",
+        "limits",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Any limit.",
+    ),
+    click.option(
+        "--lever",
+        "levers",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A lever, as its environment variable would spell it.",
+    ),
+    click.option(
+        "--target",
+        "target",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="A target constant.",
+    ),
+    click.option(
+        "--set",
+        "overrides",
+        multiple=True,
+        metavar="FIELD=VALUE",
+        help="A config field, over what the file says.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions:
+    """A schema, real configs, and all else that sizes depend on, as they were given."""
+
+    schema: Path | None
+    configs: tuple[Path, ...]
+    tokens: int | None
+    limits: tuple[str, ...]
+    levers: tuple[str, ...]
+    target: tuple[str, ...]
+    overrides: tuple[str, ...]
+
+
+def model_options(
+    command: Callable[..., None],
+) -> Callable[..., None]:
+    """Give a command the options of a model, and them to it as its first argument."""
+
+    @wraps(command)
+    def run(**given: Any) -> None:
+        model = {each.name: given.pop(each.name) for each in fields(ModelOptions)}
+        command(ModelOptions(**model), **given)
+
+    wrapped: Callable[..., None] = run
+    for option in reversed(MODEL_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
