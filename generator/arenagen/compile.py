@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from .check import check
 from .errors import InputProblems, Problem
-from .families import FamilyTable, load_families
+from .families import FamilyTable
+from .family_loader import load_families
 from .load import load
 from .model import Schema
 from .source import decode

@@ -104,6 +104,12 @@ MODEL_OPTIONS = (
         metavar="FIELD=VALUE",
         help="A config field, over what the file says.",
     ),
+    click.option(
+        "--assume",
+        default="",
+        metavar="MODEL_TYPE",
+        help="The known model type by which files of an unknown one are read.",
+    ),
 )
 
 
@@ -118,6 +124,7 @@ class ModelOptions:
     levers: tuple[str, ...]
     target: tuple[str, ...]
     overrides: tuple[str, ...]
+    assume: str
 
 
 def model_options(
