@@ -17,6 +17,7 @@ from .commands.check import check
 from .commands.doctor import doctor
 from .commands.generate import generate
 from .commands.lint import lint
+from .commands.report import report
 from .commands.sizes import sizes
 from .commands.zero_plan import zero_plan
 
@@ -33,6 +34,7 @@ for command in (
     lint,
     sizes,
     zero_plan,
+    report,
     doctor,
 ):
     cli.add_command(command)
