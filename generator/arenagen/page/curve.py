@@ -56,9 +56,13 @@ class Crossover:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """A token count from which on a buffer is the largest."""
+    """The token counts from `tokens` to `last`, over which a buffer is the largest.
+
+    nbytes: its bytes at the first of them.
+    """
 
     tokens: int
+    last: int
     buffer: str
     nbytes: int
 
@@ -140,12 +144,14 @@ def size_curve(schema: Schema, inputs: Inputs) -> Curve:
         return "" if largest is None else largest.name
 
     leaders = []
-    first = samples[0].tokens
-    for tokens, _, name in [(first, "", leader(first)), *changes(leader, counts)]:
+    steps = [(tokens, name) for tokens, _, name in changes(leader, counts)]
+    steps.insert(0, (counts[0], leader(counts[0])))
+    ends = [*(tokens - 1 for tokens, _ in steps[1:]), most]
+    for (tokens, name), last in zip(steps, ends, strict=True):
         size = at(tokens)
         if name and size is not None:
             nbytes = next(each.nbytes for each in size.buffers if each.name == name)
-            leaders.append(Leader(tokens, name, nbytes))
+            leaders.append(Leader(tokens, last, name, nbytes))
     return Curve(
         tuple(samples),
         tuple(missing),

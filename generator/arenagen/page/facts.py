@@ -158,7 +158,12 @@ def as_data(schema: Schema, facts: ConfigFacts) -> dict[str, object]:
             for each in curve.crossovers
         ],
         "largest": [
-            {"tokens": each.tokens, "buffer": each.buffer, "bytes": each.nbytes}
+            {
+                "tokens": each.tokens,
+                "last": each.last,
+                "buffer": each.buffer,
+                "bytes": each.nbytes,
+            }
             for each in curve.leaders
         ],
     }

@@ -7,7 +7,7 @@ from ..report import human
 from . import charts
 from .curve import Curve
 from .facts import ConfigFacts
-from .view import TONES, Chart, Crossing, Line, Mark, SizeAt, SizeCurve
+from .view import TONES, Chart, Crossing, LeaderRow, Line, Mark, SizeAt, SizeCurve
 from .words import counted, exact, whole
 
 # Token counts that the table of sizes shows beside both ends.
@@ -24,20 +24,13 @@ def curve_view(schema: Schema, facts: ConfigFacts) -> SizeCurve:
             f"At {counted(len(curve.missing), 'token count')} that was tried, the "
             f"first of them {first}, there is no size."
         )
-    ends = [*(each.tokens - 1 for each in curve.leaders[1:]), curve.samples[-1].tokens]
     return SizeCurve(
         _chart(schema, facts),
         note,
         _sizes_at(curve),
         tuple(
-            Crossing(
-                _from_to(each.tokens, end),
-                each.buffer,
-                "",
-                "",
-                exact(each.nbytes),
-            )
-            for each, end in zip(curve.leaders, ends, strict=True)
+            LeaderRow(_from_to(each.tokens, each.last), each.buffer, exact(each.nbytes))
+            for each in curve.leaders
         ),
         tuple(
             Crossing(

@@ -171,6 +171,15 @@ class Crossing:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderRow:
+    """The token counts over which a buffer is the largest."""
+
+    tokens: str
+    buffer: str
+    nbytes: str
+
+
+@dataclass(frozen=True, slots=True)
 class SizeAt:
     """The arena at one token count."""
 
@@ -188,7 +197,7 @@ class SizeCurve:
     chart: Chart | None
     note: str
     sizes: tuple[SizeAt, ...]
-    leaders: tuple[Crossing, ...]
+    leaders: tuple[LeaderRow, ...]
     crossings: tuple[Crossing, ...]
 
 
