@@ -35,7 +35,11 @@ def find_chromium() -> str | None:
 
 
 class Chromium:
-    """One browser process with one page. Collects what the page logs and requests."""
+    """One browser process with one page.
+
+    logged, requested, blocked: what the page logged, the addresses that it asked for,
+    and why requests failed, since it was opened.
+    """
 
     def __init__(self, program: str, profile: Path) -> None:
         command_out, self._commands = os.pipe()
@@ -57,6 +61,7 @@ class Chromium:
         self._session: str | None = None
         self.logged: list[str] = []
         self.requested: list[str] = []
+        self.blocked: list[str] = []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]
@@ -98,6 +103,7 @@ class Chromium:
         """Load a file and wait until it has run."""
         self.logged.clear()
         self.requested.clear()
+        self.blocked.clear()
         self._events.clear()
         self.call("Page.navigate", url=path.as_uri())
         while not any(each["method"] == "Page.loadEventFired" for each in self._events):
@@ -199,3 +205,5 @@ class Chromium:
                 self.logged.append(parameters["entry"]["text"])
             case "Network.requestWillBeSent":
                 self.requested.append(parameters["request"]["url"])
+            case "Network.loadingFailed":
+                self.blocked.append(parameters.get("blockedReason", ""))

@@ -46,6 +46,11 @@ def configs(*names: str) -> list[str]:
     return [part for name in names for part in ("-c", str(DATA / f"{name}.json"))]
 
 
+# Pages that are made in no time.
+ONE = ("-s", METRALE, *configs("Qwen3-32B"), "-M", "1")
+TWO = ("-s", METRALE, *configs("Qwen3-32B"), "-M", "2")
+
+
 def written(path: Path, *arguments: str | Path) -> str:
     run("report", *arguments, "-o", path)
     return path.read_text(encoding="utf-8")
@@ -245,8 +250,9 @@ def test_hostile_texts_stay_texts(hostile: list[str | Path], tmp_path: Path) -> 
 def test_an_arena_without_memory_has_a_page(
     hostile: list[str | Path], tmp_path: Path
 ) -> None:
-    text = written(tmp_path / "report.html", *hostile, "-M", "1", "--set", "width=0")
-    page = Page(text)
+    same = HOSTILE.split("'")[0]
+    options = ("-M", "1", "--set", "width=0", "--lever", f"word={same}")
+    page = Page(written(tmp_path / "report.html", *hostile, *options))
     assert "0 B" in page.texts["span"]
     assert any("there is no curve" in each for each in page.texts["p"])
 
@@ -281,7 +287,7 @@ def test_the_bytes_depend_on_the_input_alone(tmp_path: Path) -> None:
 
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "report.html"
-    shown = run("report", "-s", METRALE, *configs("Qwen3-32B"), "-o", path).stdout
+    shown = run("report", *ONE, "-o", path).stdout
     size = path.stat().st_size
     assert shown == f"{path}: 1 config, {size:,} bytes\n"
     assert path.read_text(encoding="utf-8").startswith(MARK)
@@ -290,19 +296,19 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
 
 def test_a_page_of_ours_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    first = written(path, "-s", METRALE, *configs("Qwen3-32B"), "-M", "1")
+    first = written(path, *ONE)
     before = path.stat()
-    assert written(path, "-s", METRALE, *configs("Qwen3-32B"), "-M", "1") == first
+    assert written(path, *ONE) == first
     assert path.stat().st_ino == before.st_ino
-    assert written(path, "-s", METRALE, *configs("Qwen3-32B"), "-M", "2") != first
+    assert written(path, *TWO) != first
     path.write_text("")
-    assert written(path, "-s", METRALE, *configs("Qwen3-32B"), "-M", "1") == first
+    assert written(path, *ONE) == first
 
 
 def test_a_file_of_someone_else_stays(tmp_path: Path) -> None:
     path = tmp_path / "notes.html"
     path.write_text("mine")
-    done = run("report", "-s", METRALE, *configs("Qwen3-32B"), "-o", path, code=2)
+    done = run("report", *ONE, "-o", path, code=2)
     assert done.stderr == (
         f"error: {path}: not written by arenagen, and in the way; move it, or choose "
         "another file\n"
@@ -315,7 +321,7 @@ def test_what_is_no_plain_file_stays(tmp_path: Path) -> None:
     link = tmp_path / "link.html"
     link.symlink_to(target)
     for path in (tmp_path, link):
-        done = run("report", "-s", METRALE, *configs("Qwen3-32B"), "-o", path, code=2)
+        done = run("report", *ONE, "-o", path, code=2)
         assert done.stderr == f"error: {path}: is not a plain file\n"
     assert link.is_symlink() and not target.exists()
 
