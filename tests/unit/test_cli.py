@@ -451,6 +451,52 @@ def test_lint_as_json(here: Path) -> None:
     assert json.loads(run("lint", "tiny.yaml", "--format", "json").stdout) == []
 
 
+def test_lint_as_sarif(here: Path) -> None:
+    (here / "a folder").mkdir()
+    (here / "a folder/wrong.yaml").write_text(WRONG)
+    (here / "odd.yaml").write_text(UNUSED)
+    result = run("lint", "a folder/wrong.yaml", "odd.yaml", "--format=sarif", code=2)
+    log = json.loads(result.stdout)
+    assert log["version"] == "2.1.0"
+    (only,) = log["runs"]
+    driver = only["tool"]["driver"]
+    assert (driver["name"], driver["version"]) == ("arenagen", __version__)
+    assert [rule["id"] for rule in driver["rules"]] == ["AR041", "AR080"]
+    unknown, _ = only["results"]
+    assert unknown["message"]["text"] == (
+        "nothing is named `widht` (hint: did you mean `width`?)"
+    )
+    assert unknown["locations"] == [
+        {
+            "physicalLocation": {
+                "artifactLocation": {
+                    "uri": "a%20folder/wrong.yaml",
+                    "uriBaseId": "%SRCROOT%",
+                },
+                "region": {
+                    "startLine": 11,
+                    "startColumn": 59,
+                    "endLine": 11,
+                    "endColumn": 64,
+                },
+            }
+        }
+    ]
+    assert run("lint", "odd.yaml", "--format=sarif", "--strict", code=1).stdout
+
+
+def test_lint_explains_a_code() -> None:
+    result = run("lint", "--explain", "ar074")
+    assert result.stdout == (
+        "error AR074: alignment that is no power of two\n"
+        "\n"
+        "Pointers are aligned to powers of two.\n"
+        "Cure: Give a power of two.\n"
+    )
+    bad = run("lint", "--explain", "AR999", code=2)
+    assert bad.stderr.startswith("error: no code is AR999; they go from AR001 to AR")
+
+
 # Bad schemas and bad projects: told at their place, exit code 2, nothing written.
 
 
