@@ -87,6 +87,18 @@ from .runtime.teardown import ModelResource, Teardown
 from .runtime.tensor import TensorView, ViewError
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
+from .uses import (
+    GdnFlaScratchRegions,
+    HcLowrankScratchGemmRegions,
+    HcLowrankScratchSplitRegions,
+    QsaSelectScratchRegions,
+    ScratchDecodeRegions,
+    ScratchPrefillRegions,
+    ScratchVerifyRegions,
+    SsdScratchRegions,
+    SsmQkvzPrefillKvRegions,
+    required_bytes,
+)
 
 __all__ = [
     "BUFFERS",
@@ -137,7 +149,10 @@ __all__ = [
     "CudaError",
     "DecodeMetaLayout",
     "DevicePtr",
+    "GdnFlaScratchRegions",
     "GpuBackend",
+    "HcLowrankScratchGemmRegions",
+    "HcLowrankScratchSplitRegions",
     "HostBackend",
     "LayoutError",
     "Levers",
@@ -146,11 +161,17 @@ __all__ = [
     "MoeFp8Layout",
     "OutOfMemoryError",
     "PointerError",
+    "QsaSelectScratchRegions",
     "Region",
     "ReleaseError",
     "ReleasedError",
+    "ScratchDecodeRegions",
+    "ScratchPrefillRegions",
+    "ScratchVerifyRegions",
     "SelfcheckReport",
     "SizeError",
+    "SsdScratchRegions",
+    "SsmQkvzPrefillKvRegions",
     "Stream",
     "Target",
     "Teardown",
@@ -164,6 +185,7 @@ __all__ = [
     "q2_dequant_scratch_bytes",
     "q12_batched_scratch_bytes",
     "q12_batched_scratch_bytes_varlen",
+    "required_bytes",
     "selfcheck",
     "ssm_rowwise_w_bf16_bytes",
     "ssm_rowwise_w_bf16_bytes_for",
