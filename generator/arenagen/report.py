@@ -29,6 +29,11 @@ def human(nbytes: int) -> str:
     return f"{nbytes / 1024**power:.2f} {_UNITS[power]}"
 
 
+def one_line(text: str) -> str:
+    """A doc without the line ends that it may hold."""
+    return " ".join(text.split())
+
+
 def share(buffer: BufferSize, total: int) -> float:
     """The buffer's part of the total, 0 of nothing."""
     return buffer.nbytes / total if total else 0.0
