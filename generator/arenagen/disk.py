@@ -156,9 +156,9 @@ def write_file(path: Path, text: str, mark: str) -> None:
                 )
             if before == text.encode("utf-8"):
                 return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = _stage(path, text)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
+            _put(temporary, text)
             os.replace(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
