@@ -62,6 +62,7 @@ from .levers import Levers
 from .runtime.backend import GpuBackend, Stream
 from .runtime.checksum import BufferChecksum, ChecksumReport
 from .runtime.cuda import CudaBackend, CudaError
+from .runtime.debug import Debug, Overrun
 from .runtime.device import NULL, DevicePtr
 from .runtime.errors import (
     AllocationError,
@@ -87,6 +88,18 @@ from .runtime.teardown import ModelResource, Teardown
 from .runtime.tensor import TensorView, ViewError
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
+from .uses import (
+    GdnFlaScratchRegions,
+    HcLowrankScratchGemmRegions,
+    HcLowrankScratchSplitRegions,
+    QsaSelectScratchRegions,
+    ScratchDecodeRegions,
+    ScratchPrefillRegions,
+    ScratchVerifyRegions,
+    SsdScratchRegions,
+    SsmQkvzPrefillKvRegions,
+    required_bytes,
+)
 
 __all__ = [
     "BUFFERS",
@@ -135,9 +148,13 @@ __all__ = [
     "ConfigError",
     "CudaBackend",
     "CudaError",
+    "Debug",
     "DecodeMetaLayout",
     "DevicePtr",
+    "GdnFlaScratchRegions",
     "GpuBackend",
+    "HcLowrankScratchGemmRegions",
+    "HcLowrankScratchSplitRegions",
     "HostBackend",
     "LayoutError",
     "Levers",
@@ -145,12 +162,19 @@ __all__ = [
     "ModelResource",
     "MoeFp8Layout",
     "OutOfMemoryError",
+    "Overrun",
     "PointerError",
+    "QsaSelectScratchRegions",
     "Region",
     "ReleaseError",
     "ReleasedError",
+    "ScratchDecodeRegions",
+    "ScratchPrefillRegions",
+    "ScratchVerifyRegions",
     "SelfcheckReport",
     "SizeError",
+    "SsdScratchRegions",
+    "SsmQkvzPrefillKvRegions",
     "Stream",
     "Target",
     "Teardown",
@@ -164,6 +188,7 @@ __all__ = [
     "q2_dequant_scratch_bytes",
     "q12_batched_scratch_bytes",
     "q12_batched_scratch_bytes_varlen",
+    "required_bytes",
     "selfcheck",
     "ssm_rowwise_w_bf16_bytes",
     "ssm_rowwise_w_bf16_bytes_for",

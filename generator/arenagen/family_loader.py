@@ -105,7 +105,9 @@ class _Loader:
             for other in ("extends", "sections", "keys", "fields", "ignores"):
                 if end in data and other in data:
                     span = node.key(other).span
-                    self._report("AR111", f"`{other}` does not go with `{end}`", span)
+                    message = f"`{other}` does not go with `{end}`"
+                    hint = "such a family reads nothing itself"
+                    self._report("AR111", message, span, hint=hint)
         self._families[name] = Family(
             name=name,
             doc=_doc(data),
@@ -127,7 +129,7 @@ class _Loader:
         for name in names:
             if name not in self._size_keys:
                 assert listed is not None
-                hint = did_you_mean(name, self._size_keys)
+                hint = did_you_mean(name, self._size_keys) or "nothing warns of it"
                 message = f"`{name}` is none of `size_keys`"
                 self._report("AR112", message, listed.span, hint=hint)
         return names
@@ -140,7 +142,8 @@ class _Loader:
             if key.name in chain:
                 ring = " -> ".join(f"`{each}`" for each in (*chain, key.name))
                 message = f"`{key.name}` is read for itself: {ring}"
-                self._report("AR110", message, key.span)
+                hint = "read one of them without the other"
+                self._report("AR110", message, key.span, hint=hint)
             elif key.name not in ordered:
                 for name in keys:
                     if name in key.reads:
@@ -158,13 +161,13 @@ class _Loader:
         if name in chain:
             ring = " -> ".join(f"`{each}`" for each in (*chain, name))
             message = f"`{chain[-1]}` extends itself: {ring}"
+            hint = "break the ring"
         elif name not in self._nodes:
             message = f"no family is named `{name}`"
+            hint = did_you_mean(name, list(self._nodes))
         else:
             return self._family(name, chain)
-        self._report(
-            "AR091", message, node.span, hint=did_you_mean(name, list(self._nodes))
-        )
+        self._report("AR091", message, node.span, hint=hint)
         return None
 
     def _key(self, key: Scalar, node: source.Mapping) -> Key:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections.abc import Container
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 PACKAGE = re.compile(r"[a-z][a-z0-9_]*")
@@ -19,6 +20,7 @@ MAX_LENGTH = 80
 ARENA_MEMBERS = frozenset(
     {
         "buffers",
+        "check_guards",
         "checksum",
         "config",
         "debug_buffer_checksum",
@@ -29,6 +31,7 @@ ARENA_MEMBERS = frozenset(
         "max_batch_tokens",
         "release",
         "released",
+        "required_bytes",
         "sizes",
         "target",
         "tensor",
@@ -41,6 +44,23 @@ SIZES_MEMBERS = frozenset(
 )
 CONFIG_MEMBERS = frozenset({"from_hf", "from_mapping", "shard"})
 LEVER_MEMBERS = frozenset({"from_env"})
+# What a use must leave to the pointer that offers it.
+POINTER_MEMBERS = frozenset({*dir(int), "NULL", "is_null", "most", "offset"})
+# Arguments of accessors and members of Inputs beside the limits.
+LIMIT_MEMBERS = frozenset(
+    {
+        "buffer",
+        "checked",
+        "index",
+        "known",
+        "limits",
+        "of_pass",
+        "part",
+        "tokens",
+        "use",
+        "uses",
+    }
+)
 # Attributes and methods of the arena that begin with `_`, as a zeroing plan does.
 ARENA_PRIVATE = frozenset(
     {
@@ -52,6 +72,9 @@ ARENA_PRIVATE = frozenset(
         "forget",
         "free",
         "gpu",
+        "guards",
+        "inputs",
+        "members",
         "memory",
         "released",
         "require_live",
@@ -78,6 +101,7 @@ LOCALS = frozenset(
         "check",
         "check_bool",
         "check_int",
+        "check_size",
         "check_str",
         "check_strs",
         "checksum_buffer",
@@ -87,6 +111,7 @@ LOCALS = frozenset(
         "count",
         "count_or_word",
         "dataclass",
+        "debug",
         "end",
         "environ",
         "error",
@@ -96,6 +121,7 @@ LOCALS = frozenset(
         "floordiv",
         "format_bytes",
         "gpu",
+        "guard_bytes",
         "impossible_size",
         "info",
         "inputs",
@@ -148,6 +174,7 @@ MODULE_NAMES = frozenset(
         "BackendError",
         "BufferChecksum",
         "BufferInfo",
+        "BufferPtr",
         "BufferSizes",
         "Callable",
         "CarveError",
@@ -159,24 +186,31 @@ MODULE_NAMES = frozenset(
         "CudaError",
         "DEFAULT_TARGET",
         "DERIVED",
+        "Debug",
         "DevicePtr",
         "EMPTY_PLAN",
         "FLAT",
         "Final",
         "GpuBackend",
+        "Guards",
         "HfFile",
         "HostBackend",
+        "Inputs",
+        "Iterator",
         "LayoutError",
         "Levers",
         "MAX_SIZE",
         "Mapping",
+        "Member",
         "ModelConfig",
         "ModelResource",
         "NULL",
         "NamedTuple",
         "NoReturn",
         "OutOfMemoryError",
+        "Overrun",
         "PLACEMENTS",
+        "Part",
         "PathLike",
         "Placement",
         "PointerError",
@@ -197,9 +231,11 @@ MODULE_NAMES = frozenset(
         "TensorView",
         "TracebackType",
         "TypeAlias",
+        "USES",
         "ViewError",
         "ZeroPlan",
         "ZeroRange",
+        "required_bytes",
     }
 )
 # One-letter names that read as a digit.
@@ -250,6 +286,29 @@ def bad_region(name: str) -> str | None:
     return bad_identifier(name)
 
 
+def bad_field(name: str) -> str | None:
+    """Why `name` cannot be a region of a buffer or of a use, or None."""
+    if name in ("count", "index", "nbytes"):
+        return "is a member of every layout"
+    return bad_member(name)
+
+
+def bad_use(name: str) -> str | None:
+    """Why `name` cannot be a use, a method among annotations, or None."""
+    if name == "int" or name in MODULE_NAMES:
+        return "is used by the emitted code itself"
+    if CLASS.fullmatch(name) and name.endswith(("Layout", "Regions")):
+        return "reads as a class of the emitted code"
+    return bad_member(name)
+
+
+def local(name: str, taken: Container[str]) -> str:
+    """A local variable for a region, which the rest of the function leaves alone."""
+    while name in taken or bad_identifier(name):
+        name += "_"
+    return name
+
+
 def bytes_accessor(buffer: str) -> str:
     """The accessor of a buffer's allocated bytes."""
     return f"{buffer}_bytes"
@@ -280,6 +339,16 @@ def layout_function(layout: str) -> str:
     return f"{layout}_bytes"
 
 
-def layout_pointer_class(buffer: str) -> str:
-    """The pointer class of a buffer that a named layout fills."""
+def pointer_class(buffer: str) -> str:
+    """The pointer class of a buffer in which several things lie."""
     return f"{pascal(buffer)}Ptr"
+
+
+def record_class(buffer: str, use: str = "") -> str:
+    """The class of the regions of a use, or of a buffer without uses."""
+    return f"{pascal(buffer)}{pascal(use)}Regions"
+
+
+def place_function(buffer: str, use: str = "") -> str:
+    """The function that lays a use out, or what a buffer without uses holds."""
+    return f"place_{buffer}_{use}" if use else f"place_{buffer}"
