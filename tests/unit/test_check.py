@@ -1,7 +1,8 @@
 """Bad schemas and what is said of them.
 
 Each file of tests/errors is a small schema whose leading comment is the exact text of
-its problems. `python tests/unit/test_check.py NAME...` writes that comment anew.
+its problems. `python tests/unit/test_check.py NAME...` writes that comment anew. What
+they extend lies in tests/errors/bases.
 """
 
 from __future__ import annotations
@@ -10,27 +11,31 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 
 from arenagen import naming, plan
 from arenagen.check import check
+from arenagen.commands.inputs import open_base
 from arenagen.compile import Text, read_schema
 from arenagen.errors import InputProblems, Problem, sort_problems
 from arenagen.load import load
 from arenagen.model import LayoutCall, Schema
 
 ROOT = Path(__file__).resolve().parents[2]
-CORPUS = sorted((ROOT / "tests/errors").glob("*.yaml"))
+ERRORS = ROOT / "tests/errors"
+CORPUS = sorted(ERRORS.glob("*.yaml"))
 CODE = re.compile(r"\bAR0\d\d\b")
 
 
 def problems_of(path: Path, data: bytes) -> tuple[Problem, ...]:
-    try:
-        _, warnings = read_schema(Text(path.name, data))
-    except InputProblems as error:
-        return error.problems
+    with chdir(ERRORS):
+        try:
+            _, warnings = read_schema(Text(path.name, data), open_base)
+        except InputProblems as error:
+            return error.problems
     return warnings
 
 
@@ -250,4 +255,4 @@ def _rewrite(path: Path) -> None:
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:
-        _rewrite(ROOT / "tests/errors" / f"{name}.yaml")
+        _rewrite(ERRORS / f"{name}.yaml")

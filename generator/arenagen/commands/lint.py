@@ -28,6 +28,9 @@ def lint(schemas: tuple[Path, ...], strict: bool, style: str) -> int:
             problems += load_checked(path).warnings
         except InputProblems as error:
             problems += error.problems
+    # What is wrong with a base is told once, however many extend it.
+    told = {(each.code, each.span, each.message): each for each in reversed(problems)}
+    problems = list(reversed(told.values()))
     errors = sum(problem.severity == "error" for problem in problems)
     if style == "json":
         data = [problem.as_dict() for problem in problems]

@@ -63,7 +63,7 @@ MODEL_OPTIONS = (
         "-s",
         "--schema",
         type=click.Path(path_type=Path),
-        help="The schema; that of pyproject.toml when it lists one.",
+        help="The schema; the first that pyproject.toml lists when absent.",
     ),
     click.option(
         "-c",

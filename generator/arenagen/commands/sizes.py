@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from .console import new_console
-from .inputs import asked_inputs, load_checked, only_schema
+from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelOptions, exits, model_options
 
 
@@ -31,7 +31,7 @@ def sizes(
     from .. import report
     from ..sizing import size_arena
 
-    checked = load_checked(options.schema or only_schema())
+    checked = load_checked(options.schema or default_schema())
     model = checked.schema
     asked = asked_inputs(checked, options)
     found = [(name, size_arena(model, inputs)) for name, inputs in asked]
