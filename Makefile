@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
-.PHONY: demo test lint types drift unit generate format clean
+.PHONY: demo test lint types drift unit generate docs format clean
 
 ## demo: generate, check, size real checkpoints, and run one arena on host memory.
 demo: $(VENV)/installed
@@ -20,7 +20,7 @@ lint: $(VENV)/installed
 	$(RUN) arenagen lint --strict
 
 types: $(VENV)/installed
-	$(RUN) mypy generator docs/demo.py
+	$(RUN) mypy generator docs/demo.py docs/diagnostics.py
 	$(RUN) mypy -p runtime -p metrale_arena -p atlas_arena
 
 drift: $(VENV)/installed
@@ -31,6 +31,10 @@ unit: $(VENV)/installed
 
 generate: $(VENV)/installed
 	$(RUN) arenagen generate
+
+## docs: write the pages that are made from the sources.
+docs: $(VENV)/installed
+	$(VENV)/bin/python docs/diagnostics.py
 
 format: $(VENV)/installed
 	$(RUN) ruff check --fix

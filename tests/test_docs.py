@@ -64,7 +64,7 @@ def run(command: list[str], folder: Path) -> str:
 
 def test_every_kind_of_block_is_known() -> None:
     known = {"console", "demo", "diff", "python", "python cuda", "toml", "yaml"}
-    known |= {"yaml schema"}
+    known |= {"problem", "yaml schema"}
     kinds = {
         match["kind"]
         for page in PAGES

@@ -52,6 +52,7 @@ from .levers import Levers
 from .runtime.backend import GpuBackend, Stream
 from .runtime.checksum import BufferChecksum, ChecksumReport
 from .runtime.cuda import CudaBackend, CudaError
+from .runtime.debug import Debug, Overrun
 from .runtime.device import NULL, DevicePtr
 from .runtime.errors import (
     AllocationError,
@@ -118,6 +119,7 @@ __all__ = [
     "ConfigError",
     "CudaBackend",
     "CudaError",
+    "Debug",
     "DecodeMetaLayout",
     "DevicePtr",
     "GpuBackend",
@@ -127,6 +129,7 @@ __all__ = [
     "ModelConfig",
     "ModelResource",
     "OutOfMemoryError",
+    "Overrun",
     "PointerError",
     "Region",
     "ReleaseError",

@@ -62,6 +62,7 @@ from .levers import Levers
 from .runtime.backend import GpuBackend, Stream
 from .runtime.checksum import BufferChecksum, ChecksumReport
 from .runtime.cuda import CudaBackend, CudaError
+from .runtime.debug import Debug, Overrun
 from .runtime.device import NULL, DevicePtr
 from .runtime.errors import (
     AllocationError,
@@ -135,6 +136,7 @@ __all__ = [
     "ConfigError",
     "CudaBackend",
     "CudaError",
+    "Debug",
     "DecodeMetaLayout",
     "DevicePtr",
     "GpuBackend",
@@ -145,6 +147,7 @@ __all__ = [
     "ModelResource",
     "MoeFp8Layout",
     "OutOfMemoryError",
+    "Overrun",
     "PointerError",
     "Region",
     "ReleaseError",

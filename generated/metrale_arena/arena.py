@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
 from types import TracebackType
 from typing import ClassVar, Final, NoReturn, Self
 from weakref import ref
@@ -17,12 +18,14 @@ from .layouts import DecodeMetaLayout, MoeFp8ScratchPtr
 from .levers import Levers
 from .runtime.backend import GpuBackend, Stream
 from .runtime.checksum import ChecksumReport, checksum_buffer
+from .runtime.debug import Debug, Guards, Overrun, guard_bytes
 from .runtime.device import NULL, DevicePtr
 from .runtime.errors import ConfigError, ReleasedError, ReleaseError, format_bytes
 from .runtime.fill import fill
 from .runtime.host import HostBackend
 from .runtime.memory import (
     EMPTY_PLAN,
+    Member,
     Placement,
     ZeroPlan,
     ZeroRange,
@@ -422,6 +425,7 @@ class BufferArena:
         "target": "The device that the sizes are for.",
         "_clear": "Enqueues a zeroing plan on the backend.",
         "_gpu": "The backend that holds the memory.",
+        "_guards": "The guards of a debug arena.",
         "_memory": "The allocations.",
         "_released": "Whether release has begun.",
         "_shapes": "The shapes of views, by tokens.",
@@ -447,6 +451,7 @@ class BufferArena:
         gpu: GpuBackend | None = None,
         placement: Placement = "separate",
         reserve: int = 0,
+        debug: Debug | None = None,
     ) -> None:
         """Size the buffers and allocate them.
 
@@ -460,6 +465,8 @@ class BufferArena:
         placement: "separate" allocates each buffer, "slab" all of them at once, with
             the members of a zeroing group side by side.
         reserve: bytes of free memory that must be left.
+        debug: guard bytes behind the buffers and poison in them, for check_guards; None
+            for neither.
 
         Raise ConfigError or SizeError for what cannot be sized, and AllocationError
         when the memory does not suffice; nothing stays allocated then.
@@ -487,6 +494,7 @@ class BufferArena:
             gpu,
             placement,
             reserve,
+            debug,
         )
 
     @classmethod
@@ -504,6 +512,7 @@ class BufferArena:
         gpu: GpuBackend | None = None,
         placement: Placement = "separate",
         reserve: int = 0,
+        debug: Debug | None = None,
     ) -> Self:
         """Allocate buffers of sizes that are already there.
 
@@ -528,6 +537,7 @@ class BufferArena:
             gpu,
             placement,
             reserve,
+            debug,
         )
         return arena
 
@@ -544,6 +554,7 @@ class BufferArena:
         gpu: GpuBackend | None,
         placement: Placement,
         reserve: int,
+        debug: Debug | None,
     ) -> None:
         if not getattr(self, "_released", True):
             raise ConfigError(f"{self.label}: built already; make another one")
@@ -557,6 +568,7 @@ class BufferArena:
         self.max_batch_size = max_batch_size
         self._gpu: GpuBackend = HostBackend() if gpu is None else gpu
         self._clear = new_clear(self._gpu)
+        self._guards: Guards | None = None
         self._shapes: dict[int, dict[str, Shapes]] = {}
         self._forget()
         max_blocks = (
@@ -574,10 +586,15 @@ class BufferArena:
             SLAB_ORDER,
             _ALIGNS,
             self.label,
+            guard_bytes(debug),
         )
         self._released = False
         try:
             self._allocate()
+            if debug is not None:
+                self._guards = Guards(
+                    self._gpu, debug, self._memory, self._members(), BUFFERS
+                )
             self._fill()
             self._ssm_rowwise_w_bf16_slab = Slab(
                 "ssm_rowwise_w_bf16", self.ssm_rowwise_w_bf16, sizes.ssm_rowwise_w_bf16
@@ -729,6 +746,10 @@ class BufferArena:
         self.q2_act_q8_bytes = sizes.q2_act_q8
         self.ssm_rowwise_w_bf16 = memory.take("ssm_rowwise_w_bf16")
         self.ssm_rowwise_w_bf16_bytes = sizes.ssm_rowwise_w_bf16
+
+    def _members(self) -> Iterator[Member]:
+        for name, nbytes in self.sizes.as_dict().items():
+            yield name, getattr(self, name), nbytes
 
     def _fill(self) -> None:
         if self.norm_unit_w:
@@ -1159,6 +1180,19 @@ class BufferArena:
         )
         _log.info("%s", report)
         return report
+
+    def check_guards(self, stream: Stream) -> tuple[Overrun, ...]:
+        """Wait for the stream, and return every guard that something wrote.
+
+        Empty when nothing was written behind a buffer. Work on other streams is not
+        waited for. Raise ConfigError for an arena that was built without `debug`.
+        """
+        self._require_live("check_guards")
+        if self._guards is None:
+            raise ConfigError(
+                f"{self.label}: no guards to check; construct it with debug=Debug()"
+            )
+        return self._guards.check(stream)
 
     def _checksum_set(self) -> tuple[tuple[str, DevicePtr, int], ...]:
         return (

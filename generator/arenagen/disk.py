@@ -1,7 +1,16 @@
 """The only module that touches the disk.
 
-Reads inputs, compares what is there with what should be, and writes atomically. Never
-changes a file that arenagen did not write, and follows no link below an output folder.
+Reads inputs, compares what is there with what should be, and writes. Never changes a
+file that arenagen did not write, and follows no link below an output folder.
+
+A package is written whole or not at all, whenever the run is killed. Folders are not
+exchanged for that: a folder holds hand-written files and caches, may be a link or the
+working folder, and only Linux exchanges two at once. Instead, everything is staged in
+a folder inside of it, the new package as a whole too. Then one replace puts a stand-in
+in the place of `__init__.py`, which imports the staged package; now the other files
+can be replaced one by one; and one more replace puts the new `__init__.py` in place.
+Before the first the old package is whole, after it the new one is importable. The next
+run makes an end of what a killed one left.
 """
 
 from __future__ import annotations
@@ -10,8 +19,9 @@ import difflib
 import io
 import os
 import re
+import secrets
+import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from .errors import ArenagenError
-from .header import MARK, is_ours
+from .header import MARK, is_ours, stand_in
 
 try:
     import fcntl
@@ -33,6 +43,10 @@ Kind = Literal["changed", "missing", "extra", "foreign"]
 
 # In every package of ours, and in no folder inside of one.
 _PACKAGE_MARKER = "py.typed"
+_ENTRANCE = "__init__.py"
+# The folder inside of an output folder that one run stages its files in.
+_STAGE_PREFIX = ".arenagen-"
+_STAGE = re.compile(r"\.arenagen-[0-9a-f]{8}")
 _INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
@@ -45,7 +59,8 @@ class Difference:
     """One file that is not as it should be.
 
     changed: ours, with other content. missing: not there. extra: ours, and no longer
-    emitted. foreign: in the way of a file of ours, and not written by arenagen.
+    emitted, or a folder that a killed run left. foreign: in the way of a file of ours,
+    and not written by arenagen.
     """
 
     path: str
@@ -105,6 +120,8 @@ def compare(folder: Path, files: Mapping[str, str]) -> list[Difference]:
     for path, before in _ours(folder):
         if path not in files:
             found[path] = Difference(path, "extra", before, "")
+    for name in _stages(folder):
+        found[name] = Difference(name, "extra", "", "")
     return sorted(found.values(), key=lambda each: each.path)
 
 
@@ -113,7 +130,8 @@ def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
 
     Every new content is on the disk before the first file is replaced, and runs on one
     folder wait for each other. Raises DiskError, with nothing changed, when a file of
-    someone else is in the way.
+    someone else is in the way or the disk is full. The package can be imported at any
+    moment, as it was or as it will be.
     """
     with _locked(folder):
         return _write(folder, files)
@@ -146,47 +164,57 @@ def _write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
             f"{folder}: not written by arenagen, and in the way: {', '.join(foreign)}; "
             "move them, or choose another output folder"
         )
-    staged: list[tuple[Path, Path]] = []
+    new = [each.path for each in found if each.kind != "extra"]
     try:
-        for each in found:
-            if each.kind != "extra":
-                target = folder / each.path
-                target.parent.mkdir(parents=True, exist_ok=True)
-                staged.append((_stage(target, each.after), target))
-        for temporary, target in staged:
-            os.replace(temporary, target)
+        if new:
+            for path in new:
+                (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            _replace(folder, files, new)
         for each in found:
             if each.kind == "extra":
                 _remove(folder, folder / each.path)
     except OSError as error:
         place = error.filename2 or error.filename or folder
         raise DiskError(f"{place}: cannot be written: {error.strerror}") from None
-    finally:
-        for temporary, _ in staged:
-            temporary.unlink(missing_ok=True)
     return found
 
 
-def _stage(target: Path, text: str) -> Path:
-    descriptor, name = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.name}.", suffix=".tmp"
-    )
+def _replace(folder: Path, files: Mapping[str, str], new: list[str]) -> None:
+    """Put the new files of a package in their places, its entrance last."""
+    others = [path for path in new if path != _ENTRANCE]
+    # A single replace is whole by itself.
+    guarded = len(new) > 1 and _ENTRANCE in files
+    order = [*others, _ENTRANCE] if guarded or len(others) < len(new) else others
+    stage = folder / f"{_STAGE_PREFIX}{secrets.token_hex(4)}"
+    standing_in = False
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())
-    except BaseException:
-        os.unlink(name)
-        raise
-    return Path(name)
+        stage.mkdir()
+        for path in order:
+            _put(stage / "new" / path, files[path])
+        if _ENTRANCE not in new and guarded:
+            # It has not changed, and tools that look at times need not think so.
+            shutil.copystat(folder / _ENTRANCE, stage / "new" / _ENTRANCE)
+        if guarded:
+            for path, text in files.items():
+                _put(stage / "whole" / path, text)
+            text = stand_in(files[_ENTRANCE], f"{stage.name}/whole")
+            _put(stage / "stand_in.py", text)
+            os.replace(stage / "stand_in.py", folder / _ENTRANCE)
+            standing_in = True
+        for path in order:
+            os.replace(stage / "new" / path, folder / path)
+        standing_in = False
+    finally:
+        if not standing_in:
+            shutil.rmtree(stage, ignore_errors=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _obstacle(folder: Path, path: str) -> str | None:
@@ -211,19 +239,41 @@ def _obstacle(folder: Path, path: str) -> str | None:
     return None
 
 
+def others(folder: Path) -> list[str]:
+    """The files below a folder that arenagen did not write, caches apart."""
+    return sorted(
+        path.relative_to(folder).as_posix()
+        for path in _files(folder)
+        if not _has_mark(path)
+    )
+
+
 def _ours(folder: Path) -> Iterator[tuple[str, str]]:
-    """The files below a folder that arenagen wrote, but for packages of their own."""
+    """The files below a folder that arenagen wrote."""
+    for path in _files(folder):
+        if _has_mark(path):
+            yield path.relative_to(folder).as_posix(), _text(read(path))
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The files below a folder, but for caches and packages of their own."""
     for here, folders, names in os.walk(folder):
         folders[:] = [
             each
             for each in folders
             if each != "__pycache__"
+            and not _STAGE.fullmatch(each)
             and not _has_mark(Path(here, each, _PACKAGE_MARKER))
         ]
-        for name in names:
-            path = Path(here, name)
-            if _has_mark(path):
-                yield path.relative_to(folder).as_posix(), _text(read(path))
+        yield from (Path(here, name) for name in names)
+
+
+def _stages(folder: Path) -> Iterator[str]:
+    """The folders that killed runs left."""
+    if os.path.isdir(folder):
+        for path in folder.iterdir():
+            if _STAGE.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+                yield path.name
 
 
 def _has_mark(path: Path) -> bool:
@@ -246,6 +296,9 @@ def _lines(text: str) -> list[str]:
 
 
 def _remove(folder: Path, path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+        return
     path.unlink()
     parent = path.parent
     while parent != folder and not any(parent.iterdir()):

@@ -30,14 +30,19 @@ class Span:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
+    @property
+    def shown_length(self) -> int:
+        """Characters of the token on its first line, at least 1."""
+        room = len(self.source) - self.column + 1
+        return max(1, min(self.length, room))
+
     def excerpt(self) -> list[str]:
         """The source line and a caret line below it; nothing where no text is known."""
         if not self.source.strip():
             return []
         number = str(self.line)
         margin = " " * len(number)
-        room = max(1, len(self.source) - self.column + 1)
-        caret = "^" * max(1, min(self.length, room))
+        caret = "^" * self.shown_length
         pad = "".join(
             "\t" if char == "\t" else " " for char in self.source[: self.column - 1]
         )

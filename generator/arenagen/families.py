@@ -203,13 +203,13 @@ class _Loader:
         if name in chain:
             ring = " -> ".join(f"`{each}`" for each in (*chain, name))
             message = f"`{chain[-1]}` extends itself: {ring}"
+            hint = "break the ring"
         elif name not in self._nodes:
             message = f"no family is named `{name}`"
+            hint = did_you_mean(name, list(self._nodes))
         else:
             return self._family(name, chain)
-        self._report(
-            "AR091", message, node.span, hint=did_you_mean(name, list(self._nodes))
-        )
+        self._report("AR091", message, node.span, hint=hint)
         return None
 
     def _key(self, key: Scalar, node: source.Mapping) -> Key:

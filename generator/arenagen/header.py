@@ -1,4 +1,7 @@
-"""The first line of every emitted file, which tells ours from hand-written ones."""
+"""The first line of every emitted file, which tells ours from hand-written ones.
+
+And the text of the one file that stands in for another while a package is written.
+"""
 
 from __future__ import annotations
 
@@ -13,3 +16,21 @@ def header(source: str) -> str:
 def is_ours(text: str) -> bool:
     """Whether arenagen wrote a file."""
     return text.startswith(MARK)
+
+
+def stand_in(entrance: str, folder: str) -> str:
+    """An `__init__.py` that imports the package in a folder below its own instead.
+
+    `entrance` is the text of the package's own, whose first line it keeps.
+    """
+    first = entrance.partition("\n")[0]
+    return f"""{first}
+
+\"\"\"A package that is being written. If nothing writes it, run arenagen again.\"\"\"
+
+import os
+
+__path__.insert(0, os.path.join(__path__[0], {folder!a}))
+
+from .__init__ import *
+"""

@@ -116,12 +116,13 @@ class _ArenaLowering(BufferLowering):
         arena.add("levers", "Levers")
         arena.add("runtime.backend", "GpuBackend", "Stream")
         arena.add("runtime.checksum", "ChecksumReport", "checksum_buffer")
+        arena.add("runtime.debug", "Debug", "Guards", "Overrun", "guard_bytes")
         arena.add("runtime.device", "NULL", "DevicePtr")
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
         arena.add("runtime.errors", "format_bytes")
         arena.add("runtime.host", "HostBackend")
         arena.add("runtime.numeric", "check_int")
-        arena.add("runtime.memory", "Placement", "new_clear", "new_memory")
+        arena.add("runtime.memory", "Member", "Placement", "new_clear", "new_memory")
         if self.schema.groups:
             arena.add("runtime.memory", "EMPTY_PLAN", "ZeroRange")
         if any(group.rows_method for group in self.schema.groups):

@@ -21,7 +21,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -52,7 +51,6 @@ from support import (
     buffers_of,
     cleared,
     covered,
-    current_context,
     limits,
     new_stream,
     read,
@@ -140,21 +138,6 @@ HOLLOW = Case(
     limits(3),
     ALL_LEVERS,
 )
-
-
-@pytest.fixture(params=["host", "driver"])
-def make_gpu(request: pytest.FixtureRequest) -> Iterator[MakeBackend]:
-    """Makes a backend of each kind in turn; only the last one made may be used."""
-    if request.param == "host":
-        yield HostBackend
-        return
-    yield partial(DriverBackend, request.getfixturevalue("simulated_driver"))
-    assert current_context() == 0
-
-
-@pytest.fixture
-def gpu(make_gpu: MakeBackend) -> Backend:
-    return make_gpu(1 << 40)
 
 
 @pytest.fixture

@@ -134,6 +134,77 @@ def test_generate_writes_nothing_the_second_time(generated: Path) -> None:
     assert snapshot(generated) == before
 
 
+def test_generate_names_what_it_keeps(generated: Path) -> None:
+    (generated / "mine.py").write_text("x = 1\n")
+    (generated / "runtime/notes.md").write_text("Mine.\n")
+    (generated / "__pycache__").mkdir(exist_ok=True)
+    (generated / "__pycache__/mine.pyc").write_bytes(b"\0")
+    before = snapshot(generated)
+    result = run("generate")
+    assert result.stdout.endswith(
+        "unchanged; not arenagen's, kept: mine.py, runtime/notes.md\n"
+    )
+    for place in range(8):
+        (generated / f"a{place}.py").touch()
+    result = run("generate")
+    assert "kept: a0.py, a1.py, a2.py, a3.py, a4.py and 5 more\n" in result.stdout
+    assert before.items() <= snapshot(generated).items()
+
+
+@pytest.mark.parametrize("failing", range(5))
+def test_a_fault_of_the_generator_itself_changes_no_file(
+    generated: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    from arenagen import render
+
+    schema = generated.parents[1] / "tiny.yaml"
+    schema.write_text(UNUSED)
+    before = snapshot(generated)
+    calls = iter(range(100))
+    real = render.black_format
+
+    def black_format(text: str) -> str:
+        if next(calls) == failing:
+            raise ValueError("cannot be formatted")
+        return real(text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(render, "black_format", black_format)
+        with pytest.raises(ValueError, match="cannot be formatted"):
+            run("generate")
+    assert snapshot(generated) == before
+    assert "changed src/tiny_arena/config.py" in run("generate").stdout
+
+
+FULL_DISK = """
+import resource, sys
+from arenagen.cli import main
+
+# No file can grow beyond this many bytes: writes fail as on a full disk.
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop()), resource.RLIM_INFINITY))
+main()
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
+@pytest.mark.parametrize("limit", [0, 1000, 10_000])
+def test_a_disk_that_is_full_changes_no_file(generated: Path, limit: int) -> None:
+    more = "  more: {doc: More rows., dtype: f32, shape: [M]}\n"
+    (generated.parents[1] / "tiny.yaml").write_text(TINY + more)
+    before = snapshot(generated)
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", FULL_DISK, "generate", str(limit)],
+        cwd=generated.parents[1],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last == f"error: {generated}: cannot be written: File too large"
+    assert snapshot(generated) == before
+    assert not list(generated.glob(".arenagen-*"))
+
+
 def test_generate_tells_what_it_added_changed_and_removed(generated: Path) -> None:
     (generated / "sizes.py").unlink()
     with (generated / "arena.py").open("a") as file:
@@ -453,6 +524,52 @@ def test_lint_as_json(here: Path) -> None:
         }
     ]
     assert json.loads(run("lint", "tiny.yaml", "--format", "json").stdout) == []
+
+
+def test_lint_as_sarif(here: Path) -> None:
+    (here / "a folder").mkdir()
+    (here / "a folder/wrong.yaml").write_text(WRONG)
+    (here / "odd.yaml").write_text(UNUSED)
+    result = run("lint", "a folder/wrong.yaml", "odd.yaml", "--format=sarif", code=2)
+    log = json.loads(result.stdout)
+    assert log["version"] == "2.1.0"
+    (only,) = log["runs"]
+    driver = only["tool"]["driver"]
+    assert (driver["name"], driver["version"]) == ("arenagen", __version__)
+    assert [rule["id"] for rule in driver["rules"]] == ["AR041", "AR080"]
+    unknown, _ = only["results"]
+    assert unknown["message"]["text"] == (
+        "nothing is named `widht` (hint: did you mean `width`?)"
+    )
+    assert unknown["locations"] == [
+        {
+            "physicalLocation": {
+                "artifactLocation": {
+                    "uri": "a%20folder/wrong.yaml",
+                    "uriBaseId": "%SRCROOT%",
+                },
+                "region": {
+                    "startLine": 11,
+                    "startColumn": 59,
+                    "endLine": 11,
+                    "endColumn": 64,
+                },
+            }
+        }
+    ]
+    assert run("lint", "odd.yaml", "--format=sarif", "--strict", code=1).stdout
+
+
+def test_lint_explains_a_code() -> None:
+    result = run("lint", "--explain", "ar074")
+    assert result.stdout == (
+        "error AR074: alignment that is no power of two\n"
+        "\n"
+        "Pointers are aligned to powers of two.\n"
+        "Cure: Give a power of two.\n"
+    )
+    bad = run("lint", "--explain", "AR999", code=2)
+    assert bad.stderr.startswith("error: no code is AR999; they go from AR001 to AR")
 
 
 # Bad schemas and bad projects: told at their place, exit code 2, nothing written.

@@ -10,6 +10,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -607,7 +609,8 @@ def test_a_folder_that_cannot_be_searched_is_named(
     )
 
 
-# Failing half way: no temporary file stays, every file is whole, the next run heals.
+# Failing half way: every file is whole, the package can be imported, the next run
+# heals.
 
 NEW = {path: text + "# new\n" for path, text in FILES.items()} | {
     "more/new.py": header("arena.yaml")
@@ -630,20 +633,32 @@ def no_space() -> OSError:
     return OSError(errno.ENOSPC, "No space left on device")
 
 
+def stages(folder: Path) -> list[Path]:
+    """What a run left that did not come to its end."""
+    return list(folder.glob(".arenagen-*"))
+
+
 def assert_whole(folder: Path) -> None:
+    """Every file is an old or a new one, the stand-in and what it imports apart."""
     for path, data in contents(folder).items():
-        assert data.decode() in (FILES.get(path), NEW.get(path), OLD), path
+        if not path.startswith(".arenagen-") and b"being written" not in data:
+            assert data.decode() in (FILES.get(path), NEW.get(path), OLD), path
 
 
-@pytest.mark.parametrize("at", range(len(NEW)))
-@pytest.mark.parametrize("step", ["fsync", "fdopen", "chmod"])
+def assert_new(folder: Path) -> None:
+    assert contents(folder) == {path: text.encode() for path, text in NEW.items()}
+    assert stages(folder) == []
+
+
+# One for each file, one for each of the whole package, one for the stand-in.
+@pytest.mark.parametrize("at", range(2 * len(NEW) + 1))
 def test_a_full_disk_while_staging_changes_no_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, step: str, at: int
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     put(folder / "old.py", OLD)
     before = contents(folder)
     with monkeypatch.context() as patch:
-        patch.setattr(os, step, failing(getattr(os, step), at, no_space()))
+        patch.setattr(os, "fsync", failing(os.fsync, at, no_space()))
         with pytest.raises(DiskError) as raised:
             disk.write(folder, NEW)
     assert str(raised.value) == (
@@ -651,28 +666,41 @@ def test_a_full_disk_while_staging_changes_no_file(
     )
     assert contents(folder) == before
     disk.write(folder, NEW)
-    assert contents(folder) == {path: text.encode() for path, text in NEW.items()}
+    assert_new(folder)
 
 
-@pytest.mark.parametrize("at", range(len(NEW)))
+@pytest.mark.parametrize("at", range(len(NEW) + 1))
 def test_a_failing_replace_leaves_every_file_old_or_new(
     folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     put(folder / "old.py", OLD)
-    names = sorted(NEW)
     with monkeypatch.context() as patch:
         error = OSError(errno.EIO, "Input/output error", "a", None, "b")
         patch.setattr(os, "replace", failing(os.replace, at, error))
         with pytest.raises(DiskError, match="b: cannot be written: Input/output error"):
             disk.write(folder, NEW)
     assert_whole(folder)
+    names = [*sorted(NEW.keys() - {"__init__.py"}), "__init__.py"]
     left = {path: text.encode() for path, text in FILES.items()} | {
         "old.py": OLD.encode()
     }
-    left |= {name: NEW[name].encode() for name in names[:at]}
-    assert contents(folder) == left
+    left |= {name: NEW[name].encode() for name in names[: max(0, at - 1)]}
+    found = {
+        path: data
+        for path, data in contents(folder).items()
+        if not path.startswith(".arenagen-")
+    }
+    if at:
+        # The stand-in, and the package that it imports.
+        (stage,) = stages(folder)
+        assert f"{stage.name}/whole".encode() in found.pop("__init__.py")
+        assert contents(stage / "whole") == {
+            path: text.encode() for path, text in NEW.items()
+        }
+        left.pop("__init__.py")
+    assert found == left
     disk.write(folder, NEW)
-    assert contents(folder) == {path: text.encode() for path, text in NEW.items()}
+    assert_new(folder)
 
 
 def test_an_orphan_that_cannot_be_removed_is_named(
@@ -705,24 +733,43 @@ def test_a_folder_that_takes_no_files_is_named(
     assert contents(folder) == before
 
 
-@pytest.mark.parametrize("at", range(len(NEW)))
+@pytest.mark.parametrize("at", range(len(NEW) + 1))
 @pytest.mark.parametrize("step", ["fsync", "replace"])
-def test_an_interrupt_leaves_no_temporary_files(
+def test_an_interrupt_leaves_every_file_whole(
     folder: Path, monkeypatch: pytest.MonkeyPatch, step: str, at: int
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, step, failing(getattr(os, step), at, KeyboardInterrupt()))
         with pytest.raises(KeyboardInterrupt):
             disk.write(folder, NEW)
-    assert set(contents(folder)) <= set(NEW)
     assert_whole(folder)
+    assert len(stages(folder)) == (1 if step == "replace" and at else 0)
+    disk.write(folder, NEW)
+    assert_new(folder)
 
 
 def test_what_a_killed_run_left_is_cleaned_up(folder: Path) -> None:
     put(folder / ".arena.py.k3x9.tmp", FILES["arena.py"])
     put(folder / "runtime/.host.py.k3x9.tmp", FILES["runtime/host.py"])
+    put(folder / ".arenagen-0123abcd/whole/arena.py", FILES["arena.py"])
+    put(folder / ".arenagen-0123abcd/new/arena.py", "")
+    put(folder / ".arenagen-0123abcd/whole/__pycache__/arena.pyc", "")
+    assert (".arenagen-0123abcd", "extra") in found_in(folder)
     disk.write(folder, FILES)
     assert contents(folder) == expected()
+    assert stages(folder) == []
+
+
+def test_what_is_named_like_a_stage_and_is_none_stays(
+    folder: Path, tmp_path: Path
+) -> None:
+    put(tmp_path / "outside/theirs.py", FOREIGN)
+    (folder / ".arenagen-0123abcd").symlink_to(tmp_path / "outside")
+    put(folder / ".arenagen-notes", FOREIGN)
+    put(folder / ".arenagen-0123abcde/notes", FOREIGN)
+    before = snapshot(tmp_path)
+    assert disk.write(folder, FILES) == []
+    assert snapshot(tmp_path) == before
 
 
 def test_every_content_is_on_the_disk_before_the_first_file_is_replaced(
@@ -740,4 +787,37 @@ def test_every_content_is_on_the_disk_before_the_first_file_is_replaced(
 
         monkeypatch.setattr(os, step, noted)
     disk.write(folder, NEW)
-    assert steps == ["fsync"] * len(NEW) + ["replace"] * len(NEW)
+    assert steps == ["fsync"] * (2 * len(NEW) + 1) + ["replace"] * (len(NEW) + 1)
+
+
+def test_the_entrance_keeps_its_time_when_other_files_change(folder: Path) -> None:
+    put(folder / "arena.py", OLD)
+    put(folder / "runtime/host.py", OLD)
+    before = snapshot(folder)
+    disk.write(folder, FILES)
+    after = snapshot(folder)
+    changed = [
+        name
+        for name in after
+        if after[name] != before[name] and (folder / name).is_file()
+    ]
+    assert changed == ["arena.py", "runtime/host.py"]
+
+
+# Killed: whatever a run was about to do, the package is the old one or the new one.
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+def test_a_run_that_is_killed_leaves_a_package_that_can_be_imported(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, Path(__file__).parents[1] / "killed_runs.py"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    # Every file is read, staged twice, replaced, and the stages are removed.
+    assert int(done.stdout) > 60

@@ -64,6 +64,13 @@ class Memory(Protocol):
         """The pointer of a buffer, NULL for one of 0 bytes."""
         ...
 
+    def room(self, name: str) -> int:
+        """Bytes from the start of a buffer that exists to what is no longer its own.
+
+        Its guard is among them and, in a slab, the padding up to the next buffer.
+        """
+        ...
+
     def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
         """Free every pointer, whatever earlier frees raised; return the failures."""
         ...
@@ -90,6 +97,10 @@ class SeparateMemory:
         """
         nbytes = self._sizes[name]
         return _allocate(self._gpu, name, nbytes, self._sizes) if nbytes else NULL
+
+    def room(self, name: str) -> int:
+        """The bytes of the buffer's allocation."""
+        return self._sizes[name]
 
     def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
         """Free every pointer that is not NULL; return the failures in order."""
@@ -130,6 +141,7 @@ class SlabMemory:
                 self._offsets[name] = start
                 end = start + sizes[name]
         self._next = dict(pairwise(self._offsets))
+        self._end = end
         self._label = f"{label} slab"
         self._base = NULL
         _preflight(gpu, end, sizes, reserve)
@@ -153,6 +165,12 @@ class SlabMemory:
         """The pointer of a buffer inside the slab."""
         offset = self._offsets.get(name)
         return NULL if offset is None else self._base.offset(offset)
+
+    def room(self, name: str) -> int:
+        """Bytes from the start of a buffer to the next one, or to the slab's end."""
+        following = self._next.get(name)
+        end = self._end if following is None else self._offsets[following]
+        return end - self._offsets[name]
 
     def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
         """Free the slab; the buffers inside have nothing of their own."""
@@ -190,8 +208,15 @@ def new_memory(
     order: Sequence[str],
     aligns: Mapping[str, int],
     label: str,
+    guard: int = 0,
 ) -> Memory:
-    """The memory of an arena. Raise ConfigError for an unknown placement."""
+    """The memory of an arena. Raise ConfigError for an unknown placement.
+
+    guard: bytes to allocate behind every buffer beside its own. With any, no buffer
+        is cleared whole by its own size, so that a plan never merges two over a guard.
+    """
+    if guard:
+        sizes = {name: nbytes and nbytes + guard for name, nbytes in sizes.items()}
     if placement == "separate":
         return SeparateMemory(gpu, sizes, reserve)
     if placement == "slab":

@@ -10,6 +10,9 @@ from .console import print_problems, shown
 from .inputs import find_pairs, load_checked
 from .options import OUTPUT, SCHEMAS, exits
 
+# Files of somebody else that are named, of the many that a folder may hold.
+_NAMED = 5
+
 
 @click.command()
 @SCHEMAS
@@ -20,8 +23,9 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
 
     Without SCHEMA, of every one that pyproject.toml lists.
 
-    Writes only what changed, atomically, and removes files that an earlier run emitted
-    and this one does not. Never touches a file that arenagen did not write.
+    Writes only what changed, the package whole or not at all, and removes files that
+    an earlier run emitted and this one does not. Never touches a file that arenagen
+    did not write.
     """
     from .. import disk
     from ..compile import emit
@@ -38,5 +42,16 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
             verb = {"missing": "added", "extra": "removed"}.get(each.kind, "changed")
             click.echo(f"{verb} {shown(pair.output / each.path)}")
         kept = len(files) - sum(each.kind != "extra" for each in changes)
-        click.echo(f"{shown(pair.output)}: {len(files)} files, {kept} unchanged")
+        others = _named(disk.others(pair.output))
+        click.echo(
+            f"{shown(pair.output)}: {len(files)} files, {kept} unchanged{others}"
+        )
     return 0
+
+
+def _named(others: list[str]) -> str:
+    if not others:
+        return ""
+    names = ", ".join(others[:_NAMED])
+    more = len(others) - _NAMED
+    return f"; not arenagen's, kept: {names}" + (f" and {more} more" * (more > 0))

@@ -1,0 +1,162 @@
+"""Guard bytes behind buffers, and poison in them: for finding writes out of bounds.
+
+Takes pointers that an arena has allocated with room for guards. Calls nothing of a
+backend but what GpuBackend has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .backend import GpuBackend, Stream
+from .device import DevicePtr
+from .errors import ConfigError, format_bytes
+from .fill import fill
+from .info import BufferInfo
+from .memory import Member, Memory
+from .numeric import check_int, show
+
+# Spells itself in a dump of memory, and is no value that kernels write by habit.
+_PATTERN = b"[guard]\xf7"
+_SHOWN_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Debug:
+    """How an arena is built for debugging."""
+
+    guard: int = 256
+    """Guard bytes behind every buffer, at least; in a slab they reach the next one."""
+
+    poison: int = 0xA5
+    """The value of every byte of a buffer that is not filled at construction."""
+
+    def __post_init__(self) -> None:
+        """Raise ConfigError for less than 1 guard byte, and for poison that is none."""
+        check_int("guard", self.guard, 1)
+        check_int("poison", self.poison, 0, 255)
+
+    @property
+    def pattern(self) -> bytes:
+        """The guard bytes, repeated from the end of each buffer on; none is poison."""
+        return bytes(byte ^ 0xFF if byte == self.poison else byte for byte in _PATTERN)
+
+
+class Overrun(NamedTuple):
+    """Guard bytes that something wrote. Bytes are counted from the buffer's end.
+
+    buffer: the buffer that they lie behind.
+    nbytes: its size in bytes.
+    first: the first byte that changed; 0 lies right behind the buffer.
+    reach: bytes up to the last one that changed, that one included.
+    guard: the guard bytes there are; what lies behind them is not looked at.
+    behind: the buffer that begins where they end, or "".
+    found: what the bytes from `first` to `reach` hold now.
+    """
+
+    buffer: str
+    nbytes: int
+    first: int
+    reach: int
+    guard: int
+    behind: str
+    found: bytes
+
+    def __str__(self) -> str:
+        shown = self.found[:_SHOWN_BYTES].hex(" ")
+        dots = " ..." if len(self.found) > _SHOWN_BYTES else ""
+        text = (
+            f"{self.buffer}: {_range_text(self.first, self.reach)} behind its "
+            f"{format_bytes(self.nbytes)} changed to {shown}{dots}"
+        )
+        if self.reach < self.guard:
+            return text
+        text += f"; the guard ends there, after {self.guard} bytes, and more may follow"
+        if self.behind:
+            text += f", or something wrote in front of {self.behind}, which comes next"
+        return text
+
+
+class _Guard(NamedTuple):
+    """Guard bytes as they lie in memory; `behind` is the buffer that follows."""
+
+    buffer: str
+    size: int
+    ptr: DevicePtr
+    nbytes: int
+    behind: str
+
+
+def guard_bytes(debug: Debug | None) -> int:
+    """Guard bytes behind every buffer. Raise ConfigError for what is no Debug."""
+    if debug is None:
+        return 0
+    if isinstance(debug, Debug):
+        return debug.guard
+    kind = type(debug).__name__
+    raise ConfigError(f"debug: {show(debug)} ({kind}) is not a Debug, nor None")
+
+
+class Guards:
+    """The guards of one arena: written at construction, read back on demand."""
+
+    __slots__ = ("_gpu", "_guards", "_pattern")
+
+    def __init__(
+        self,
+        gpu: GpuBackend,
+        debug: Debug,
+        memory: Memory,
+        members: Iterable[Member],
+        buffers: Mapping[str, BufferInfo],
+    ) -> None:
+        """Poison every buffer that `buffers` does not fill, and write its guard.
+
+        memory: where the members lie, with room for guards.
+        members: every buffer, with its pointer and its bytes.
+        """
+        self._gpu = gpu
+        self._pattern = debug.pattern
+        live = [member for member in members if member[1]]
+        starts = {ptr: name for name, ptr, _ in live}
+        guards = []
+        for name, ptr, nbytes in live:
+            if not buffers[name].fill:
+                gpu.memset(ptr, debug.poison, nbytes)
+            room = memory.room(name)
+            behind = starts.get(ptr.offset(room), "")
+            guard = _Guard(name, nbytes, ptr.offset(nbytes), room - nbytes, behind)
+            fill(gpu, guard.ptr, self._pattern, guard.nbytes)
+            guards.append(guard)
+        self._guards = tuple(guards)
+
+    def check(self, stream: Stream) -> tuple[Overrun, ...]:
+        """Wait for the stream; return every guard that was written."""
+        self._gpu.synchronize(stream)
+        found = (self._check(guard) for guard in self._guards)
+        return tuple(overrun for overrun in found if overrun is not None)
+
+    def _check(self, guard: _Guard) -> Overrun | None:
+        content = bytearray(guard.nbytes)
+        self._gpu.copy_d2h(content, guard.ptr)
+        repeated = self._pattern * (guard.nbytes // len(self._pattern) + 1)
+        if repeated.startswith(content):
+            return None
+        changed = [at for at, byte in enumerate(content) if byte != repeated[at]]
+        first, reach = changed[0], changed[-1] + 1
+        return Overrun(
+            guard.buffer,
+            guard.size,
+            first,
+            reach,
+            guard.nbytes,
+            guard.behind,
+            bytes(content[first:reach]),
+        )
+
+
+def _range_text(first: int, end: int) -> str:
+    last = end - 1
+    return f"byte {first}" if first == last else f"bytes {first} to {last}"
