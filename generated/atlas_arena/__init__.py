@@ -78,6 +78,18 @@ from .runtime.teardown import ModelResource, Teardown
 from .runtime.tensor import TensorView, ViewError
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
+from .uses import (
+    GdnFlaScratchRegions,
+    HcLowrankScratchGemmRegions,
+    HcLowrankScratchSplitRegions,
+    QsaSelectScratchRegions,
+    ScratchDecodeRegions,
+    ScratchPrefillRegions,
+    ScratchVerifyRegions,
+    SsdScratchRegions,
+    SsmQkvzPrefillKvRegions,
+    required_bytes,
+)
 
 __all__ = [
     "BUFFERS",
@@ -122,7 +134,10 @@ __all__ = [
     "Debug",
     "DecodeMetaLayout",
     "DevicePtr",
+    "GdnFlaScratchRegions",
     "GpuBackend",
+    "HcLowrankScratchGemmRegions",
+    "HcLowrankScratchSplitRegions",
     "HostBackend",
     "LayoutError",
     "Levers",
@@ -131,11 +146,17 @@ __all__ = [
     "OutOfMemoryError",
     "Overrun",
     "PointerError",
+    "QsaSelectScratchRegions",
     "Region",
     "ReleaseError",
     "ReleasedError",
+    "ScratchDecodeRegions",
+    "ScratchPrefillRegions",
+    "ScratchVerifyRegions",
     "SelfcheckReport",
     "SizeError",
+    "SsdScratchRegions",
+    "SsmQkvzPrefillKvRegions",
     "Stream",
     "Target",
     "Teardown",
@@ -148,6 +169,7 @@ __all__ = [
     "q2_dequant_scratch_bytes",
     "q12_batched_scratch_bytes",
     "q12_batched_scratch_bytes_varlen",
+    "required_bytes",
     "selfcheck",
     "ssm_rowwise_w_bf16_bytes_for",
     "ssm_rowwise_w_bf16_layer_bytes",

@@ -15,6 +15,7 @@ import click
 from . import __version__
 from .commands.check import check
 from .commands.doctor import doctor
+from .commands.explain import explain
 from .commands.generate import generate
 from .commands.lint import lint
 from .commands.sizes import sizes
@@ -32,6 +33,7 @@ for command in (
     check,
     lint,
     sizes,
+    explain,
     zero_plan,
     doctor,
 ):
