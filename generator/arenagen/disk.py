@@ -29,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from .errors import ArenagenError
-from .header import MARK, is_ours, stand_in
+from .header import MARK, is_our_page, is_ours, stand_in
 
 try:
     import fcntl
@@ -135,6 +135,50 @@ def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
     """
     with _locked(folder):
         return _write(folder, files)
+
+
+def compare_page(path: Path, text: str) -> Difference | None:
+    """How a Markdown page differs from what it should be, None where it does not."""
+    folder, name = path.parent, path.name
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise DiskError(f"{folder}: is a file, where a folder is due")
+    if _obstacle(folder, name):
+        return Difference(name, "foreign", "", "")
+    if not os.path.lexists(path):
+        return Difference(name, "missing", "", text)
+    data = read(path)
+    if data == text.encode("utf-8"):
+        return None
+    before = _text(data)
+    kind: Kind = "changed" if not before or is_our_page(before) else "foreign"
+    return Difference(name, kind, before, text)
+
+
+def write_page(path: Path, text: str) -> Difference | None:
+    """Make a Markdown page what it should be; returns what had to change.
+
+    One replace puts it in its place. Raises DiskError, with nothing changed, when a
+    file that arenagen did not write is there.
+    """
+    with _locked(path.parent):
+        found = compare_page(path, text)
+        if found is None:
+            return None
+        if found.kind == "foreign":
+            raise DiskError(
+                f"{path}: not written by arenagen, and in the way; move it, or choose "
+                "another file"
+            )
+        staged = path.parent / f"{_STAGE_PREFIX}{secrets.token_hex(4)}.md"
+        try:
+            _put(staged, text)
+            os.replace(staged, path)
+        except OSError as error:
+            place = error.filename2 or error.filename or path
+            raise DiskError(f"{place}: cannot be written: {error.strerror}") from None
+        finally:
+            staged.unlink(missing_ok=True)
+        return found
 
 
 @contextmanager
