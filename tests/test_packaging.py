@@ -231,6 +231,17 @@ def test_the_emitted_package_needs_the_standard_library_alone(
         assert shown == "released\n"
 
 
+def test_the_installed_generator_writes_a_page(installed: Installed) -> None:
+    config = ROOT / "tests/data/Qwen3-32B.json"
+    run(
+        *(installed.command, "report", "-s", "metrale.yaml", "-c", config),
+        *("-M", "1", "-o", "report.html"),
+        cwd=installed.project,
+    )
+    page = (installed.project / "report.html").read_text(encoding="utf-8")
+    assert "Qwen3-32B.json" in page and page.endswith("</html>\n")
+
+
 def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
     version = arenagen.__version__
     wheel = the(dist, "*.whl")
@@ -244,6 +255,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
         for folder, pattern in (
             (ROOT / "generator/arenagen", "**/*.py"),
             (ROOT / "generator/arenagen", "py.typed"),
+            (ROOT / "generator/arenagen", "page/page.*"),
+            (ROOT / "generator/arenagen", "page/*.jinja"),
             (ROOT, "templates/**/*.jinja"),
             (ROOT, "templates/**/*.py"),
             (ROOT, "schema/*.schema.json"),

@@ -24,6 +24,7 @@ TREES = {
 }
 TEMPLATES = sorted((ROOT / "templates").glob("*.jinja"))
 TEMPLATE_IDS = [path.name for path in TEMPLATES]
+PAGE_TEMPLATES = sorted((GENERATOR / "page").glob("*.jinja"))
 
 
 def tracked() -> list[str]:
@@ -279,6 +280,17 @@ def test_templates_decide_nothing(path: Path) -> None:
             assert PRINTED.fullmatch(printed), match[0]
         else:
             assert STATEMENT.fullmatch(statement.strip(" -")), match[0]
+
+
+@pytest.mark.parametrize("path", PAGE_TEMPLATES, ids=lambda path: path.name)
+def test_templates_of_the_page_decide_nothing(path: Path) -> None:
+    """The same, and a template may be made of others; escaping is never turned off."""
+    for match in EXPRESSION.finditer(path.read_text(encoding="utf-8")):
+        printed, statement = match.groups()
+        if printed is not None:
+            assert re.fullmatch(r"[\w.]+", printed.strip()), match[0]
+        elif not re.fullmatch(r'include "\w+\.html\.jinja"', statement.strip()):
+            assert STATEMENT.fullmatch(statement.strip()), match[0]
 
 
 @pytest.mark.parametrize("path", TEMPLATES, ids=TEMPLATE_IDS)

@@ -19,6 +19,7 @@ from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.generate import generate
 from .commands.lint import lint
+from .commands.report import report
 from .commands.sizes import sizes
 from .commands.zero_plan import zero_plan
 
@@ -37,6 +38,7 @@ for command in (
     explain,
     zero_plan,
     docs,
+    report,
     doctor,
 ):
     cli.add_command(command)

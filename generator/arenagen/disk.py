@@ -29,7 +29,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from .errors import ArenagenError
-from .header import MARK, is_our_page, is_ours, stand_in
+from .header import MARK, is_ours, stand_in
 
 try:
     import fcntl
@@ -137,8 +137,11 @@ def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
         return _write(folder, files)
 
 
-def compare_page(path: Path, text: str) -> Difference | None:
-    """How a Markdown page differs from what it should be, None where it does not."""
+def compare_file(path: Path, text: str, mark: str) -> Difference | None:
+    """How a file differs from what it should be, None where it does not.
+
+    `mark` is what all files of its kind begin with, for arenagen writes them.
+    """
     folder, name = path.parent, path.name
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise DiskError(f"{folder}: is a file, where a folder is due")
@@ -149,35 +152,36 @@ def compare_page(path: Path, text: str) -> Difference | None:
     data = read(path)
     if data == text.encode("utf-8"):
         return None
-    before = _text(data)
-    kind: Kind = "changed" if not before or is_our_page(before) else "foreign"
-    return Difference(name, kind, before, text)
+    ours = not data or data.startswith(mark.encode("utf-8"))
+    return Difference(name, "changed" if ours else "foreign", _text(data), text)
 
 
-def write_page(path: Path, text: str) -> Difference | None:
-    """Make a Markdown page what it should be; returns what had to change.
+def write_file(path: Path, text: str, mark: str) -> Difference | None:
+    """Make a file hold `text`, which begins with `mark`; returns what had to change.
 
-    One replace puts it in its place. Raises DiskError, with nothing changed, when a
-    file that arenagen did not write is there.
+    One replace puts it in its place. Raises DiskError, with nothing changed, where a
+    file without the mark is in the way, or anything that is no plain file.
     """
+    assert text.startswith(mark)
     with _locked(path.parent):
-        found = compare_page(path, text)
+        found = compare_file(path, text, mark)
         if found is None:
             return None
+        if found.kind == "foreign" and not found.after:
+            raise DiskError(f"{path}: is not a plain file")
         if found.kind == "foreign":
             raise DiskError(
-                f"{path}: not written by arenagen, and in the way; move it, or choose "
-                "another file"
+                f"{path}: not written by arenagen, and in the way; move it, or "
+                "choose another file"
             )
-        staged = path.parent / f"{_STAGE_PREFIX}{secrets.token_hex(4)}.md"
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
-            _put(staged, text)
-            os.replace(staged, path)
+            _put(temporary, text)
+            os.replace(temporary, path)
         except OSError as error:
-            place = error.filename2 or error.filename or path
-            raise DiskError(f"{place}: cannot be written: {error.strerror}") from None
+            raise DiskError(f"{path}: cannot be written: {error.strerror}") from None
         finally:
-            staged.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
         return found
 
 

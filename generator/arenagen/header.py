@@ -20,11 +20,6 @@ def page_header(source: str) -> str:
     return f"{PAGE_MARK}{source.replace('>', '?')}. Do not edit. -->\n"
 
 
-def is_our_page(text: str) -> bool:
-    """Whether arenagen wrote a Markdown page."""
-    return text.startswith(PAGE_MARK)
-
-
 def is_ours(text: str) -> bool:
     """Whether arenagen wrote a file."""
     return text.startswith(MARK)

@@ -295,9 +295,10 @@ def test_docs_keeps_what_others_wrote(here: Path) -> None:
     )
     assert (here / "README.md").read_text() == "# Mine\n"
     (here / "folder").mkdir()
-    run("docs", "-o", "folder", code=2)
     (here / "link.md").symlink_to("README.md")
-    run("docs", "-o", "link.md", code=2)
+    for path in ("folder", "link.md"):
+        told = run("docs", "-o", path, code=2).stderr
+        assert told == f"error: {path}: is not a plain file\n"
     assert (here / "README.md").read_text() == "# Mine\n"
     assert "where a folder is due" in run("docs", "-o", "small.yaml/x", code=2).stderr
     # An empty file is nobody's.

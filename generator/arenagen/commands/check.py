@@ -26,6 +26,7 @@ def check(schemas: tuple[Path, ...], output: Path | None) -> int:
     """
     from .. import disk
     from ..compile import emit
+    from ..header import PAGE_MARK
     from ..reference import reference
 
     differ = False
@@ -48,7 +49,7 @@ def check(schemas: tuple[Path, ...], output: Path | None) -> int:
             click.echo(f"{folder}: {len(files)} files, all as {source} says")
         if pair.docs is not None:
             page = reference(checked.schema, pair.schema.name)
-            if changed := disk.compare_page(pair.docs, page):
+            if changed := disk.compare_file(pair.docs, page, PAGE_MARK):
                 differ = True
                 _print_difference(pair.docs.parent, changed)
                 click.echo(

@@ -27,6 +27,7 @@ def docs(schema: Path | None, output: Path | None) -> int:
     `docs` has it written by generate and held by check.
     """
     from .. import disk
+    from ..header import PAGE_MARK
     from ..reference import reference
 
     path = schema or only_schema()
@@ -34,5 +35,7 @@ def docs(schema: Path | None, output: Path | None) -> int:
     if output is None:
         click.echo(page, nl=False)
     else:
-        click.echo(f"{shown(output)}: {written(disk.write_page(output, page))}")
+        click.echo(
+            f"{shown(output)}: {written(disk.write_file(output, page, PAGE_MARK))}"
+        )
     return 0

@@ -29,6 +29,7 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
     """
     from .. import disk
     from ..compile import emit
+    from ..header import PAGE_MARK
     from ..reference import reference
 
     # Everything is checked and rendered before the first file is written.
@@ -49,9 +50,8 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
             f"{shown(pair.output)}: {len(files)} files, {kept} unchanged{others}"
         )
         if pair.docs is not None:
-            click.echo(
-                f"{shown(pair.docs)}: {written(disk.write_page(pair.docs, page))}"
-            )
+            change = disk.write_file(pair.docs, page, PAGE_MARK)
+            click.echo(f"{shown(pair.docs)}: {written(change)}")
     return 0
 
 
