@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 
 from arenagen.aspects import sections
 from arenagen.cli import cli
+from arenagen.commands.inputs import load_checked
 from arenagen.compile import Text, read_schema
 from arenagen.evaluate import Value, evaluate
 from arenagen.formula import parse
@@ -30,7 +31,7 @@ def schema_of(text: str) -> Schema:
 
 
 SCHEMAS = {
-    path.name: schema_of(path.read_text("utf-8"))
+    path.name: load_checked(path).schema
     for path in sorted((ROOT / "schema").glob("*.yaml"))
     if "\nbuffers:\n" in path.read_text("utf-8")
 } | {

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .console import shown, written
-from .inputs import load_checked, only_schema
+from .inputs import load_checked, default_schema
 from .options import exits
 
 
@@ -30,7 +30,7 @@ def docs(schema: Path | None, output: Path | None) -> int:
     from ..header import PAGE_MARK
     from ..reference import reference
 
-    path = schema or only_schema()
+    path = schema or default_schema()
     page = reference(load_checked(path).schema, path.name)
     if output is None:
         click.echo(page, nl=False)
