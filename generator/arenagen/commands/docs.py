@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .console import shown, written
-from .inputs import load_checked, default_schema
+from .inputs import default_schema, load_checked
 from .options import exits
 
 
