@@ -1,14 +1,15 @@
 """A hypothesis strategy for whole schemas, with an evaluator of its own.
 
-Every schema is valid by construction. A formula is drawn as its text together with a
-function that works its value out and a bound that it cannot pass, so that sizes are
-small and always exist for the inputs of `draw_inputs`. Nothing here is shared with the
-generator: `sizes` is an independent opinion. It must never import arenagen.
+Every schema is valid by construction. Formulas come with their values and bounds, so
+that sizes are small and exist for all inputs that `inputs` draws. Nothing here is
+shared with the generator: `sizes` is an independent opinion. It must never import
+arenagen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from math import prod
 from typing import Any, NamedTuple
@@ -17,39 +18,36 @@ import yaml
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
-Env = Mapping[str, Any]
+from random_formulas import (
+    MAX_NUMBER,
+    WORDS,
+    Env,
+    Formula,
+    FormulaAuthor,
+    combined,
+    literal,
+    plain,
+    read,
+    up,
+    values,
+)
 
 MAX_TOKENS = 40
 MAX_FIELD = 12
-# No number that a formula gives is larger, nor are the elements of a shape.
-MAX_NUMBER = 4096
+# Nor has a shape more elements.
 MAX_ELEMENTS = 1 << 18
 
 BITS = {
-    **{"bool": 8, "u8": 8, "i8": 8, "u16": 16, "i16": 16, "u32": 32, "i32": 32},
-    **{"u64": 64, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64},
-    **{"fp8_e4m3": 8, "fp8_e5m2": 8, "fp4_e2m1": 4},
+    name: bits
+    for bits, names in {
+        4: ("fp4_e2m1",),
+        8: ("bool", "u8", "i8", "fp8_e4m3", "fp8_e5m2"),
+        16: ("u16", "i16", "f16", "bf16"),
+        32: ("u32", "i32", "f32"),
+        64: ("u64", "i64", "f64"),
+    }.items()
+    for name in names
 }
-WORDS = ("dense", "sparse", "x")
-DOCS = (
-    "One thing.",
-    "What it says, and then some more words, so that the text is longer than a line.",
-    'A "quoted" word.',
-    "A backslash \\ inside.",
-    "Braces {0} and 100%.",
-)
-
-
-class Formula(NamedTuple):
-    """A number or a truth value: its text, its value, and the most that it can be.
-
-    moves: whether it depends on the token limit.
-    """
-
-    text: str
-    value: Callable[[Env], Any]
-    most: int = 1
-    moves: bool = False
 
 
 class Extent(NamedTuple):
@@ -60,7 +58,7 @@ class Extent(NamedTuple):
 
 
 class Buffer(NamedTuple):
-    """A buffer: its entry, its bytes, and the buffers' own gates applied."""
+    """A buffer: its entry, and its bytes with its gate and its floor applied."""
 
     name: str
     entry: dict[str, Any]
@@ -70,8 +68,10 @@ class Buffer(NamedTuple):
 class RandomSchema(NamedTuple):
     """A schema, and what is needed to size it by hand.
 
-    fields: the default of every config field.
-    inputs: a strategy for the inputs; every name is given.
+    fields, kinds: the default and the type of every config field.
+    limits: the most of each; target: the least of each constant.
+    levers: the values that each may have.
+    trims: the gate of each, and the buffers that it empties.
     """
 
     package: str
@@ -143,165 +143,10 @@ def inputs(draw: DrawFn, schema: RandomSchema) -> Inputs:
     )
 
 
-def up(value: int, multiple: int) -> int:
-    """`value` rounded up to a multiple."""
-    return -(-value // multiple) * multiple
-
-
-class _Author:
+class _Author(FormulaAuthor):
     def __init__(self, draw: DrawFn) -> None:
-        self.draw = draw
+        super().__init__(draw)
         self.text: dict[str, Any] = {}
-        # What formulas of buffers, and what helpers may read.
-        self.numbers: list[Formula] = []
-        self.truths: list[Formula] = []
-        self.words: list[Formula] = []
-        self.lists: list[Formula] = []
-        self.calls: list[Callable[[Sequence[Formula]], Formula]] = []
-
-    # Draws
-
-    def some(self, low: int, high: int) -> int:
-        return self.draw(st.integers(low, high))
-
-    def chance(self, one_in: int = 2) -> bool:
-        return self.draw(st.integers(1, one_in)) == 1
-
-    def pick(self, options: Iterable[Any]) -> Any:
-        return self.draw(st.sampled_from(tuple(options)))
-
-    def doc(self) -> str:
-        return str(self.pick(DOCS))
-
-    # Formulas
-
-    def number(self, leaves: Sequence[Formula], depth: int = 2) -> Formula:
-        """A formula over `leaves`, never negative and never undefined."""
-        if depth == 0 or self.chance(3):
-            if leaves and not self.chance(4):
-                return self.pick(leaves)
-            return literal(self.some(0, 9))
-        one = self.number(leaves, depth - 1)
-        kind = self.pick(
-            ("+", "*", "-", "//", "%", "align", "cdiv", "max", "min", "clamp", "if")
-            + ("count", "len", "call", "next_in")
-        )
-        if kind in ("//", "%", "align", "cdiv"):
-            return divided(kind, one, self.divisor(leaves))
-        if kind == "clamp":
-            low = self.some(0, 9)
-            high = low + self.some(0, 40)
-            return Formula(
-                f"clamp({one.text}, {low}, {high})",
-                lambda env: max(low, min(one.value(env), high)),
-                max(low, min(one.most, high)),
-                one.moves,
-            )
-        if kind == "if":
-            return chosen(self.truth(leaves), one, self.number(leaves, depth - 1))
-        if kind == "count" and self.lists:
-            source, word = self.pick(self.lists), self.pick(WORDS)
-            return Formula(
-                f"count({source.text}, '{word}')",
-                lambda env: list(source.value(env)).count(word),
-                source.most,
-            )
-        if kind == "len" and self.lists:
-            source = self.pick(self.lists)
-            return Formula(
-                f"len({source.text})", lambda env: len(source.value(env)), source.most
-            )
-        if kind == "call" and self.calls:
-            return self.pick(self.calls)(leaves)
-        if kind == "next_in" and one.most <= 64:
-            return Formula(
-                f"next_in(BUCKETS, {one.text})",
-                lambda env: next(each for each in (1, 8, 64) if each >= one.value(env)),
-                64,
-                one.moves,
-            )
-        other = self.number(leaves, depth - 1)
-        return combined(kind if kind in ("*", "-", "max", "min") else "+", one, other)
-
-    def divisor(self, leaves: Sequence[Formula]) -> Formula:
-        if self.chance(3):
-            other = self.number(leaves, 0)
-            return Formula(
-                f"max(1, {other.text})",
-                lambda env: max(1, other.value(env)),
-                max(1, other.most),
-                other.moves,
-            )
-        return literal(self.some(1, 16))
-
-    def truth(self, leaves: Sequence[Formula], depth: int = 1) -> Formula:
-        """A truth value over numbers, and over the fixed truths, words and lists."""
-        kind = self.pick(("compare", "leaf", "word", "in", "not", "and", "or"))
-        if kind == "leaf" and self.truths:
-            return self.pick(self.truths)
-        if kind == "word" and self.words:
-            one, op, word = self.pick(self.words), self.pick(("==", "!=")), self.word()
-            return Formula(
-                f"{one.text} {op} {word.text}",
-                lambda env: (one.value(env) == word.value(env)) is (op == "=="),
-            )
-        if kind == "in" and self.lists:
-            word, source, op = (
-                self.word(),
-                self.pick(self.lists),
-                self.pick(("in", "not in")),
-            )
-            return Formula(
-                f"{word.text} {op} {source.text}",
-                lambda env: (word.value(env) in source.value(env)) is (op == "in"),
-            )
-        if kind == "not" and depth:
-            one = self.truth(leaves, depth - 1)
-            return Formula(
-                f"not ({one.text})", lambda env: not one.value(env), 1, one.moves
-            )
-        if kind in ("and", "or") and depth:
-            one, other = self.truth(leaves, 0), self.truth(leaves, 0)
-            return Formula(
-                f"({one.text} {kind} {other.text})",
-                lambda env: (
-                    one.value(env) and other.value(env)
-                    if kind == "and"
-                    else one.value(env) or other.value(env)
-                ),
-                1,
-                one.moves or other.moves,
-            )
-        one, other = self.number(leaves, 1), self.number(leaves, 0)
-        op = self.pick(COMPARISONS)
-        return Formula(
-            f"{one.text} {op} {other.text}",
-            lambda env: COMPARISONS[op](one.value(env), other.value(env)),
-            1,
-            one.moves or other.moves,
-        )
-
-    def word(self) -> Formula:
-        if self.words and self.chance(3):
-            return self.pick(self.words)
-        word = self.pick(WORDS)
-        return Formula(f"'{word}'", lambda env: word)
-
-    def rows(self, depth: int = 2) -> Formula:
-        """A number that grows with the tokens of a pass."""
-        if depth == 0 or self.chance(3):
-            return self.pick(self.growing)
-        one = self.rows(depth - 1)
-        kind = self.pick(("+", "*", "align", "cdiv", "max", "min"))
-        if kind in ("align", "cdiv"):
-            return divided(kind, one, literal(self.some(1, 16)))
-        return combined(kind, one, self.number(self.fixed, 1))
-
-    @property
-    def fixed(self) -> list[Formula]:
-        return [each for each in self.numbers if not each.moves]
-
-    # Sections
 
     def schema(self) -> RandomSchema:
         self.text["limits"] = limits = self.limits()
@@ -323,14 +168,11 @@ class _Author:
             for place, (gate, names) in enumerate(trims)
         }
         sections = {key: value for key, value in self.text.items() if value}
-        digest = sha256(repr(sections).encode()).hexdigest()[:12]
+        head = {"class": "RandomArena", "label": self.doc(), "doc": self.doc()}
+        digest = sha256(repr((head, sections)).encode()).hexdigest()[:12]
         package = f"arena_{digest}"
-        head = {"class": "RandomArena", "package": package, "label": self.doc()}
-        text = yaml.safe_dump(
-            {"arena": {**head, "doc": self.doc()}, **sections},
-            sort_keys=False,
-            width=10**6,
-        )
+        whole = {"arena": {**head, "package": package}, **sections}
+        text = yaml.safe_dump(whole, sort_keys=False, width=10**6)
         return RandomSchema(
             package,
             text,
@@ -398,27 +240,27 @@ class _Author:
 
     def levers(self) -> dict[str, tuple[object, ...]]:
         section: dict[str, Any] = {}
-        values: dict[str, tuple[object, ...]] = {}
+        legal: dict[str, tuple[object, ...]] = {}
         if self.chance():
             when = self.pick(("on_when", "off_when"))
             section["packed"] = {"type": "bool", when: ["1"]}
-            values["packed"] = (False, True)
+            legal["packed"] = (False, True)
             self.truths.append(read("packed", 1))
             if self.chance():
                 section["packed"]["arms"] = "checksum"
         if self.chance():
             section["splits"] = {"type": "int", "words": {"auto": 7}, "clamp": [1, 4]}
             section["splits"]["default"] = self.some(0, 7)
-            values["splits"] = (*range(1, 5), 7, section["splits"]["default"])
+            legal["splits"] = (*range(1, 5), 7, section["splits"]["default"])
             self.numbers.append(read("splits", 7))
         if self.chance(4):
             section["kernels"] = {"type": "str", "default": self.pick(WORDS)}
-            values["kernels"] = WORDS
+            legal["kernels"] = WORDS
             self.words.append(read("kernels", 1))
         for name, entry in section.items():
             entry |= {"variable": f"RANDOM_{name.upper()}", "doc": self.doc()}
         self.text["levers"] = section
-        return values
+        return legal
 
     def constants(self) -> None:
         size, word = self.some(0, 30), self.pick(WORDS)
@@ -438,8 +280,8 @@ class _Author:
             name = f"helper{place}"
             names = [f"p{place}_{number}" for number in range(self.some(0, 2))]
             leaves = [*helpers, *(read(each, MAX_NUMBER) for each in names)]
-            # Levers, limits and words that hang on them are for callers to pass.
-            value = self.apart(leaves)
+            with self.helping():
+                value = self.number(leaves)
             section[name] = {"doc": self.doc(), "value": plain(value)}
             if names:
                 section[name]["parameters"] = {
@@ -448,15 +290,15 @@ class _Author:
             self.calls.append(self.caller(name, names, value.value, value.most))
         self.text["functions"] = section
 
-    def apart(self, leaves: list[Formula]) -> Formula:
-        """A number that reads these leaves, and of the rest constants alone."""
+    @contextmanager
+    def helping(self) -> Iterator[None]:
+        """Formulas of helpers: whatever hangs on a lever is for callers to pass."""
         kept = self.truths, self.words, self.lists
         self.truths = []
         self.words = [each for each in self.words if each.text == "COMMON"]
         self.lists = [each for each in self.lists if each.text == "KINDS"]
-        found = self.number(leaves)
+        yield
         self.truths, self.words, self.lists = kept
-        return found
 
     def caller(
         self,
@@ -499,16 +341,13 @@ class _Author:
         section: dict[str, Any] = {}
         layouts: list[tuple[str, list[str], Callable[[Env], int]]] = []
         every = self.numbers
-        kept = self.truths, self.words, self.lists
-        self.truths = []
-        self.words = [each for each in self.words if each.text == "COMMON"]
-        self.lists = [each for each in self.lists if each.text == "KINDS"]
         for place in range(self.some(0, 2)):
             name = f"block{place}"
             names = [f"b{place}_{number}" for number in range(self.some(0, 2))]
             align = self.pick((1, 1, 8, 256))
             self.numbers = [*helpers, *(read(each, 64) for each in names)]
-            extent = self.regions(align, f"r{place}_", nested=layouts)
+            with self.helping():
+                extent = self.regions(align, f"r{place}_", nested=layouts)
             section[name] = {"doc": self.doc(), **extent.keys}
             if names:
                 section[name]["parameters"] = {
@@ -518,7 +357,6 @@ class _Author:
                 section[name]["align"] = align
             layouts.append((name, names, extent.nbytes))
         self.numbers = every
-        self.truths, self.words, self.lists = kept
         for name, names, _ in layouts:
             if self.chance():
                 given = self.arguments(names)
@@ -726,97 +564,9 @@ class _Author:
         )
 
 
-COMPARISONS: dict[str, Callable[[int, int], bool]] = {
-    "==": lambda one, other: one == other,
-    "!=": lambda one, other: one != other,
-    "<": lambda one, other: one < other,
-    "<=": lambda one, other: one <= other,
-    ">": lambda one, other: one > other,
-    ">=": lambda one, other: one >= other,
-}
 NOTHING = Extent({}, lambda env: 0)
 
 
 def limits_of(section: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
     """The most of every limit."""
     return {name: entry.get("maximum", MAX_TOKENS) for name, entry in section.items()}
-
-
-def read(name: str, most: int) -> Formula:
-    """An input by its name."""
-    return Formula(name, lambda env: env[name], most)
-
-
-def literal(value: int) -> Formula:
-    """A number."""
-    return Formula(str(value), lambda env: value, value)
-
-
-def plain(formula: Formula) -> object:
-    """A formula as YAML holds it: a number for a literal, else its text."""
-    return int(formula.text) if formula.text.isdigit() else formula.text
-
-
-def values(names: Sequence[str], given: Sequence[Formula], env: Env) -> dict[str, Any]:
-    """The values of arguments, by the names of their parameters."""
-    return {name: each.value(env) for name, each in zip(names, given, strict=True)}
-
-
-def chosen(condition: Formula, one: Formula, other: Formula) -> Formula:
-    """`one if condition else other`."""
-    return Formula(
-        f"({one.text} if {condition.text} else {other.text})",
-        lambda env: one.value(env) if condition.value(env) else other.value(env),
-        max(one.most, other.most),
-        one.moves or condition.moves or other.moves,
-    )
-
-
-def divided(kind: str, one: Formula, by: Formula) -> Formula:
-    """A quotient, a remainder, or a number rounded up."""
-    text = (
-        f"({one.text} {kind} {by.text})"
-        if kind in ("//", "%")
-        else f"{kind}({one.text}, {by.text})"
-    )
-    value: dict[str, Callable[[int, int], int]] = {
-        "//": lambda a, b: a // b,
-        "%": lambda a, b: a % b,
-        "cdiv": lambda a, b: (a + b - 1) // b,
-        "align": up,
-    }
-    compute = value[kind]
-    most = one.most + by.most if kind == "align" else max(one.most, by.most)
-    found = Formula(
-        text,
-        lambda env: compute(one.value(env), by.value(env)),
-        most,
-        one.moves or by.moves,
-    )
-    return found if most <= MAX_NUMBER else one
-
-
-def combined(kind: str, one: Formula, other: Formula) -> Formula:
-    """A sum, a product or a choice of two numbers; a difference is cut off at 0."""
-    moves = one.moves or other.moves
-    text, most = f"({one.text} {kind} {other.text})", 0
-    if kind == "-":
-        text = f"max({one.text} - {other.text}, 0)"
-        return Formula(
-            text, lambda env: max(one.value(env) - other.value(env), 0), one.most, moves
-        )
-    if kind in ("max", "min"):
-        text = f"{kind}({one.text}, {other.text})"
-        pick: Callable[[int, int], int] = max if kind == "max" else min
-        return Formula(
-            text,
-            lambda env: pick(one.value(env), other.value(env)),
-            pick(one.most, other.most),
-            moves,
-        )
-    most = one.most * other.most if kind == "*" else one.most + other.most
-    if most > MAX_NUMBER:
-        return one
-    if kind == "*":
-        return Formula(text, lambda env: one.value(env) * other.value(env), most, moves)
-    return Formula(text, lambda env: one.value(env) + other.value(env), most, moves)

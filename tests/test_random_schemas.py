@@ -7,6 +7,7 @@ and the arithmetic that the strategy drew along with the text.
 from __future__ import annotations
 
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,16 +16,50 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from random_schemas import Inputs, RandomSchema, inputs, schemas
 
 from arenagen.compile import Text, check_source, emit, read_schema
 from arenagen.model import Schema
 from arenagen.sizing import complete_inputs, size_arena
+from random_schemas import Inputs, RandomSchema, inputs, schemas
 
 # A comparison of constants, of a value with itself, and a choice of two equals.
 AUTHORS_OWN = "PLR0124,PLR0133,RUF034"
+
+
+def keys_of(node: object) -> Iterator[str]:
+    """Every key of a document, and what a text has of the formula language."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield str(key)
+            yield from keys_of(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from keys_of(value)
+    elif isinstance(node, str):
+        yield from re.findall(r"[a-z_]+(?=\()|//|[%*+<>-]| (?:if|in|and|or|not) ", node)
+
+
+def test_schemas_have_everything_that_the_language_has() -> None:
+    wanted = {
+        *("shape", "bytes", "uses", "regions", "layout", "arguments", "accessor"),
+        *("when", "otherwise", "min_bytes", "token_major", "zero", "checksum", "init"),
+        *("carve", "align", "at", "rows_method", "symbol", "default", "words", "clamp"),
+        *("on_when", "off_when", "let", "functions", "parameters", "trims", "target"),
+        *("max", "min", "cdiv", "count", "len", "next_in", "helper0", "//", "%", "*"),
+        *("+", "-", " if ", " in ", " and ", " or ", " not "),
+    }
+    found: set[str] = set()
+
+    @settings(max_examples=60, derandomize=True, database=None, phases=[Phase.generate])
+    @given(schemas())
+    def each(schema: RandomSchema) -> None:
+        found.update(keys_of(yaml.safe_load(schema.text)))
+
+    each()
+    assert wanted <= {re.sub(r"\d", "0", each) for each in found}
 
 
 @pytest.fixture
@@ -147,5 +182,6 @@ def test_random_schemas_emit_packages_that_hold(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_many_random_schemas_emit_packages_that_hold(folder: Path) -> None:
     exercise(folder, 200)
