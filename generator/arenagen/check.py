@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from .check_layouts import check_alignment, check_overlaps, check_passes
 from .check_names import (
     Named,
     check_identifiers,
@@ -414,5 +415,8 @@ NAME_PASSES: tuple[Pass, ...] = (
 MEANING_PASSES: tuple[Pass, ...] = (
     check_token_major,
     check_layout_arguments,
+    check_overlaps,
+    check_alignment,
+    check_passes,
     check_unused,
 )
