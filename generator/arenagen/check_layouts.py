@@ -17,8 +17,10 @@ from .formula import Expr
 from .model import (
     Buffer,
     Bytes,
+    Formula,
     Layout,
     LayoutCall,
+    Parameter,
     Region,
     Regions,
     Schema,
@@ -143,11 +145,14 @@ def _regions(symbols: Symbols, extent: SingleExtent) -> Iterator[Region]:
 
 def _misplaced(symbols: Symbols, divisors: Divisors, laid: _Laid) -> Iterator[Problem]:
     env = divisors.free(laid.layout) if laid.layout else GLOBAL
-    for place in divisors.places(laid.regions, env):
-        region, needed = place.region, _needed(symbols, place.region.extent)
-        start = divisors.where(place.start, (*laid.gates, *_gate(region)))
-        if divisors.divisor(start) % needed.nbytes == 0:
+
+    def needs(region: Region) -> int:
+        return _needed(symbols, region.extent).nbytes
+
+    for place in divisors.places(laid.regions, env, laid.gates, needs):
+        if not place.askew:
             continue
+        region, needed = place.region, _needed(symbols, place.region.extent)
         span, hint = region.span, f"add `align: {needed.nbytes}`"
         if region.at is not None:
             span = region.at.scalar.span
@@ -160,10 +165,6 @@ def _misplaced(symbols: Symbols, divisors: Divisors, laid: _Laid) -> Iterator[Pr
             hint=hint,
             severity="warning",
         )
-
-
-def _gate(region: Region) -> tuple[Expr, ...]:
-    return () if region.when is None else (region.when.expr,)
 
 
 class _Needed(NamedTuple):
@@ -199,6 +200,19 @@ def _needed_by(symbols: Symbols, region: Region) -> _Needed:
     return inner
 
 
+def uncounted_arguments(
+    buffer: Buffer, symbols: Symbols
+) -> Iterator[tuple[Parameter, Formula]]:
+    """Arguments of a buffer's layout that depend on the tokens and are no integers."""
+    if isinstance(buffer.extent, LayoutCall):
+        tokens = ("limit", symbols.schema.token_limit.name)
+        given = dict(buffer.extent.arguments)
+        for parameter in symbols.layouts[buffer.extent.layout].parameters:
+            formula = given[parameter.name]
+            if parameter.type != "int" and tokens in symbols.leaves([formula.expr]):
+                yield parameter, formula
+
+
 def check_passes(symbols: Symbols) -> Iterator[Problem]:
     """Uses of which a smaller pass may need more bytes than the buffer has."""
     limit = symbols.schema.token_limit.name
@@ -207,6 +221,8 @@ def check_passes(symbols: Symbols) -> Iterator[Problem]:
             continue
         for use, extent in buffer_extents(buffer):
             span = use.span if use else buffer.span
+            if use is None and any(uncounted_arguments(buffer, symbols)):
+                continue
             gate = use.when if use else None
             if gate is not None and trend(gate.expr, limit, symbols) != "fixed":
                 span, moves = gate.scalar.span, "its gate depends on"

@@ -7,7 +7,7 @@ is an atom of its own; of an atom only a divisor is known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeAlias
@@ -48,11 +48,17 @@ GLOBAL = Env({})
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a region begins, and whether that is shown to be behind the ones before."""
+    """Where a region begins.
+
+    behind: whether that is shown to be behind the regions before it.
+    askew: whether it is not shown to be a multiple of what the region needs; those
+        behind it are placed as if it were.
+    """
 
     region: Region
     start: Terms
     behind: bool
+    askew: bool
 
 
 class Divisors:
@@ -261,10 +267,17 @@ class Divisors:
             return after
         return self._fresh(gcd(self.divisor(after), self.divisor(before)))
 
-    def places(self, regions: Regions, env: Env) -> Iterator[Place]:
-        """Where each region begins, and whether it is shown to lie behind the others.
+    def places(
+        self,
+        regions: Regions,
+        env: Env,
+        gates: Iterable[Expr] = (),
+        needs: Callable[[Region], int] = lambda region: 1,
+    ) -> Iterator[Place]:
+        """Where each region begins; behind one that may overlap, all others may.
 
-        Behind one that is not shown to, nothing is.
+        gates: what holds where the regions exist.
+        needs: the alignment in bytes that a region needs.
         """
         end: Terms = {}
         # Never less than the end: what aligning may add is added.
@@ -280,7 +293,12 @@ class Divisors:
                 if region.align > 1 and self.divisor(end) % region.align:
                     start = self._fresh(region.align)
                 bound = self._sum(bound, _constant(region.align - 1))
-            place = Place(region, start, behind)
+            held = [*gates, *([region.when.expr] if region.when else [])]
+            needed = needs(region)
+            askew = self.divisor(self.where(start, held)) % needed != 0
+            if askew:
+                start = self._fresh(needed)
+            place = Place(region, start, behind, askew)
             yield place
             end = self.end(place, end, env)
             bound = self._sum(bound, self.size(region.extent, env))
