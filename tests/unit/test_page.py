@@ -140,6 +140,23 @@ def test_crossovers_are_those_of_every_token_count() -> None:
     assert [each.nbytes for each in found] == [5200, 5200, 5600]
 
 
+def test_few_tokens_are_all_tried() -> None:
+    text = SMALL.replace("min_bytes: 5200", "min_bytes: 1")
+    text = text.replace("when: M >= 3", "when: M >= 1")
+    text = text.replace("shape: [100, M]", 'bytes: "align(M + 7, 16) * 100"')
+    schema = schema_of(text.replace("5000 + 10 * M", "118 * M"))
+    inputs = complete_inputs(schema, {"width": 40}, {"max_tokens": 64}, {}, {})
+    found = curve.size_curve(schema, inputs).crossovers
+    states = [
+        "steep" if (tokens + 7 + 15) // 16 * 16 * 100 >= 118 * tokens else "flat"
+        for tokens in range(1, 65)
+    ]
+    # At 41 tokens alone, which no eighth of an octave is, 48 rows are fewer.
+    assert states[39:42] == ["steep", "flat", "steep"]
+    wanted = states_to_changes(states)
+    assert [(each.tokens, each.before, each.after) for each in found] == wanted
+
+
 def test_the_largest_buffer_by_token_count() -> None:
     schema, inputs = small_inputs()
     found = curve.size_curve(schema, inputs).leaders

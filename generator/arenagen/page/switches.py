@@ -30,7 +30,7 @@ def _alternatives(effect: LeverEffect, total: int) -> list[Alternative]:
         rows.append(
             Alternative(
                 lever.name,
-                lever.doc,
+                "" if rows else lever.doc,
                 lever.variable,
                 effect.word,
                 choice.word,

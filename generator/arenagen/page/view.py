@@ -204,7 +204,7 @@ class SizeCurve:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A lever at another value."""
+    """A lever at another value. doc: of the lever, at the first of them."""
 
     lever: str
     doc: str
