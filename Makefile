@@ -21,13 +21,17 @@ lint: $(VENV)/installed
 
 types: $(VENV)/installed
 	$(RUN) mypy generator docs/demo.py docs/diagnostics.py
-	$(RUN) mypy -p runtime -p metrale_arena
+	$(RUN) mypy -p runtime -p metrale_arena -p atlas_arena
 
 drift: $(VENV)/installed
 	$(RUN) arenagen check
 
 unit: $(VENV)/installed
 	$(RUN) pytest -n 2 --dist worksteal
+
+## test-slow: the slow tests, those that take minutes too.
+test-slow: $(VENV)/installed
+	$(RUN) pytest -n 2 --dist worksteal -m slow
 
 generate: $(VENV)/installed
 	$(RUN) arenagen generate

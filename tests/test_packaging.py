@@ -118,10 +118,11 @@ def installed(request: pytest.FixtureRequest, shared: Path, dist: Path) -> Insta
         run(*pip, python, "install", the(dist, f"*.{request.param}"), cwd=folder)
         project = folder / "my project"
         project.mkdir()
-        for name in ("metrale.yaml", "huggingface.yaml"):
+        for name in ("metrale.yaml", "atlas.yaml", "huggingface.yaml"):
             shutil.copy(ROOT / "schema" / name, project)
         command = folder / "my venv/bin/arenagen"
         run(command, "generate", "metrale.yaml", "-o", "the output", cwd=project)
+        run(command, "generate", "atlas.yaml", "-o", "the other output", cwd=project)
 
     folder = once(shared / f"from {request.param[:3]}", install)
     scripts = folder / "my venv/bin"
@@ -168,6 +169,8 @@ def test_the_installed_generator_emits_the_committed_bytes(
     installed: Installed,
 ) -> None:
     assert contents(installed.project / "the output") == contents(PACKAGE)
+    other = contents(installed.project / "the other output")
+    assert other == contents(ROOT / "generated/atlas_arena")
 
 
 def test_the_installed_generator_checks_what_it_emitted(installed: Installed) -> None:
@@ -277,9 +280,11 @@ def test_the_sdist_holds_what_is_needed_to_work_on_it(dist: Path) -> None:
         "pyproject.toml",
         "README.md",
         "schema/metrale.yaml",
+        "schema/atlas.yaml",
         "schema/huggingface.yaml",
         "templates/arena.py.jinja",
         "generated/metrale_arena/arena.py",
+        "generated/atlas_arena/arena.py",
         "tests/test_packaging.py",
         "generator/arenagen/cli.py",
     ):

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from .console import count, shown
-from .inputs import asked_inputs, load_checked, only_schema
+from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelOptions, exits, model_options
 
 
@@ -32,7 +32,7 @@ def report(options: ModelOptions, output: Path) -> int:
     from ..page.facts import as_data, find_facts
     from ..page.render import MARK, render_page
 
-    checked = load_checked(options.schema or only_schema())
+    checked = load_checked(options.schema or default_schema())
     model = checked.schema
     asked = asked_inputs(checked, options)
     found = [find_facts(model, name, inputs) for name, inputs in asked]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .console import new_console
-from .inputs import asked_inputs, load_checked, only_schema
+from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelOptions, exits, model_options
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def sizes(options: ModelOptions, style: str, by: By | None) -> int:
     from .. import report
     from ..sizing import size_arena
 
-    checked = load_checked(options.schema or only_schema())
+    checked = load_checked(options.schema or default_schema())
     model = checked.schema
     asked = asked_inputs(checked, options)
     if by is not None:
