@@ -14,6 +14,7 @@ import click
 
 from . import __version__
 from .commands.check import check
+from .commands.docs import docs
 from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.generate import generate
@@ -36,6 +37,7 @@ for command in (
     sizes,
     explain,
     zero_plan,
+    docs,
     report,
     doctor,
 ):
