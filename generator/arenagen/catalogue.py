@@ -479,6 +479,38 @@ _MEANING = (
         "Remove it, or use it.",
         "warning",
     ),
+    Code(
+        "AR081",
+        "regions that overlap",
+        "Two regions of one layout or use claim the same bytes, in the case that is "
+        "told: writing one would spoil the other.",
+        "Let each region begin where the one before it ends, or write `at` as a "
+        "formula of the sizes before it.",
+    ),
+    Code(
+        "AR082",
+        "region aligned beyond its buffer",
+        "An offset is counted from the start of the buffer, so that a region is never "
+        "aligned better than the buffer.",
+        "Align the buffer as well, or the region less.",
+    ),
+    Code(
+        "AR083",
+        "element that may lie askew",
+        "The place of a region cannot be shown to be a multiple of what its elements, "
+        "or the regions inside of it, need. A kernel that loads them in one piece "
+        "faults.",
+        "Give the region `align`.",
+        "warning",
+    ),
+    Code(
+        "AR084",
+        "pass that may not fit",
+        "What a pass of some tokens needs cannot be shown to grow with them, so that a "
+        "smaller pass may need more bytes than the buffer has.",
+        "Size it by a formula that never shrinks as the tokens grow.",
+        "warning",
+    ),
 )
 
 _EXTENDING = (
