@@ -32,6 +32,7 @@ from .model import (
     Limit,
     Parameter,
     Region,
+    RegionMember,
     Regions,
     Schema,
     Shape,
@@ -457,6 +458,7 @@ class _Loader:
             min_bytes=self._optional_formula(node, "min_bytes"),
             token_major=_flag(node, "token_major"),
             groups=_references(node, "zero"),
+            zero_regions=tuple(_zero_regions(node)),
             checksum=_flag(node, "checksum"),
             init=self._init(node),
             carve=_flag(node, "carve"),
@@ -629,6 +631,16 @@ def _references(node: Node | None, key: str) -> tuple[tuple[str, Span], ...]:
     return tuple(
         (str(item.value), item.span) for item in value.items if isinstance(item, Scalar)
     )
+
+
+def _zero_regions(node: Mapping) -> Iterator[RegionMember]:
+    """The regions of a buffer that its entry `zero` lists by their groups."""
+    value = node.get("zero")
+    for item in value.items if isinstance(value, Sequence) else ():
+        for key, paths in item.entries if isinstance(item, Mapping) else ():
+            for path in paths.items if isinstance(paths, Sequence) else ():
+                assert isinstance(path, Scalar)
+                yield RegionMember(str(key.value), str(path.value), key.span, path.span)
 
 
 def _number(node: Mapping, key: str, default: int) -> int:
