@@ -135,16 +135,21 @@ def _aspects(entry: Entry) -> Aspects:
 def _lever(lever: Lever) -> Aspects:
     yield "variable", lever.variable
     yield "type", lever.type
-    yield "default", lever.default_name or value_text(lever.default)
+    yield "default", _valued(lever.default, lever.default_name)
     yield "on_when", _list(map(quote, lever.on_when))
     yield "off_when", _list(map(quote, lever.off_when))
     words = (
-        f"{quote(word)}: {constant or value_text(value)}"
+        f"{quote(word)}: {_valued(value, constant)}"
         for word, value, constant in lever.words
     )
     yield "words", _list(words)
     yield "clamp", None if lever.clamp is None else _list(map(str, lever.clamp))
     yield "arms", lever.arms
+
+
+def _valued(value: int | bool | str, constant: str | None) -> str:
+    text = value_text(value)
+    return text if constant is None else f"{constant} = {text}"
 
 
 def _buffer(buffer: Buffer) -> Aspects:
@@ -167,7 +172,7 @@ def _layout(layout: Layout) -> Aspects:
     yield from _parameters(layout.parameters)
     for let in layout.lets:
         yield f"let {let.name}", spell(let.value.expr)
-        yield f"let {let.name}, doc", let.doc
+        yield f"let {let.name}, doc", let.doc or None
     yield "let", _list(let.name for let in layout.lets)
     yield from _extent("", layout.regions)
     if layout.accessor is not None:

@@ -14,6 +14,7 @@ import click
 
 from . import __version__
 from .commands.check import check
+from .commands.diff import diff
 from .commands.docs import docs
 from .commands.doctor import doctor
 from .commands.explain import explain
@@ -37,6 +38,7 @@ for command in (
     sizes,
     explain,
     zero_plan,
+    diff,
     docs,
     report,
     doctor,
