@@ -19,6 +19,8 @@ from .regions import RegionRun
 Range: TypeAlias = tuple[DevicePtr, int]
 # A buffer's name, its pointer, and the bytes of it to clear.
 Member: TypeAlias = tuple[str, DevicePtr, int]
+# Names, and the offset and bytes of what is cleared of one buffer.
+_Piece: TypeAlias = tuple[tuple[str, ...], int, int]
 Failures: TypeAlias = tuple[tuple[str, Exception], ...]
 Placement: TypeAlias = Literal["separate", "slab"]
 PLACEMENTS: Final[tuple[Placement, ...]] = ("separate", "slab")
@@ -187,7 +189,7 @@ class SlabMemory:
 
         A region joins the buffer before it where both reach to where the other begins.
         """
-        pieces = {
+        pieces: dict[str, list[_Piece]] = {
             name: [((name,), 0, nbytes)]
             for name, ptr, nbytes in members
             if ptr and nbytes
