@@ -501,6 +501,20 @@ def test_lint_tells_what_is_wrong_with_a_base_once(here: Path) -> None:
     )
 
 
+def test_a_ring_of_schemas_is_seen_by_whatever_path(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "ring.yaml").write_text(
+        "arena: {extends: inner/../ring.yaml, package: ring_arena}\n"
+    )
+    (here / "inner").mkdir()
+    monkeypatch.chdir(here / "inner")
+    result = run("lint", "../ring.yaml", code=2)
+    assert "AR088: a schema extends itself: ../ring.yaml extends ../ring.yaml\n" in (
+        result.stdout
+    )
+
+
 def test_an_extending_schema_is_generated_and_checked(here: Path) -> None:
     (here / "tiny.yaml").write_text(TINY)
     (here / "over.yaml").write_text(

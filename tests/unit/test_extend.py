@@ -320,6 +320,34 @@ def test_a_chain_may_hold_eight_bases() -> None:
         read_schema(text, opener(**files, b8=BASE))
 
 
+def test_a_package_may_not_be_that_of_a_base_of_the_base() -> None:
+    middle = "arena: {extends: base.yaml, package: middle_arena}\n"
+    text = "arena: {extends: middle.yaml, package: base_arena}\n"
+    with pytest.raises(InputProblems) as caught:
+        read_schema(Text("over.yaml", text.encode()), opener(base=BASE, middle=middle))
+    (problem,) = caught.value.problems
+    assert (problem.code, str(problem.span)) == ("AR104", "over.yaml:1:40")
+    assert [(label, at.file) for label, at in problem.related] == [
+        ("base", "base.yaml")
+    ]
+
+
+def test_every_line_of_an_overridden_entry_tells_so() -> None:
+    formula = ">-\n      table_bytes(4, True)\n      + nothing"
+    base = BASE.replace('"table_bytes(4, True)"}', "}").replace(
+        "  table: {doc: Table., bytes: }",
+        f"  table:\n    doc: Table.\n    bytes: {formula}",
+    )
+    text = HEAD + "buffers: {table: {doc: Another.}}\n"
+    with pytest.raises(InputProblems) as caught:
+        read_schema(Text("over.yaml", text.encode()), opener(base=base))
+    (problem,) = caught.value.problems
+    assert problem.message == "nothing is named `nothing`"
+    assert problem.span.source == "      + nothing"
+    ((label, at),) = problem.related
+    assert (label, str(at)) == ("overridden", "over.yaml:2:11")
+
+
 def test_a_text_that_stands_alone_opens_nothing() -> None:
     with pytest.raises(InputProblems, match="yaml stands alone") as caught:
         read_schema(Text("over.yaml", HEAD.encode()))
