@@ -177,14 +177,20 @@ class ModelConfig:
         check_int("adapter_max_rank", self.adapter_max_rank)
 
     @classmethod
-    def from_hf(cls, source: str | PathLike[str] | Mapping[str, object]) -> ModelConfig:
+    def from_hf(
+        cls, source: str | PathLike[str] | Mapping[str, object], *, assume: str = ""
+    ) -> ModelConfig:
         """The config of a Hugging Face config.json, given by path or as its data.
 
-        Raise ConfigError for an unknown model family, and for what the file lacks.
+        assume: model_type by which a file of an unknown one is read.
+
+        Raise ConfigError for an unknown model family, and for what the file lacks. Warn
+        of a model_type that was assumed, and of keys that the family is not known to
+        have and that change sizes in others.
         """
         from .families import config_from_hf
 
-        return config_from_hf(source)
+        return config_from_hf(source, assume)
 
     @property
     def q_mul(self) -> int:

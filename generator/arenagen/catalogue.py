@@ -570,6 +570,24 @@ _FAMILIES = (
         "The file that `arena.families` names is not there, or cannot be read.",
         "Put it beside the schema; arenagen comes with one to copy.",
     ),
+    Code(
+        "AR110",
+        "key that is read for itself",
+        "Formulas of a family's keys lead from a key back to it.",
+        "Read one of them without the other.",
+    ),
+    Code(
+        "AR111",
+        "family that reads and does not",
+        "A family with `refuse` or `inner` reads nothing itself, and has what reads.",
+        "Remove the one or the other.",
+    ),
+    Code(
+        "AR112",
+        "unknown size key",
+        "`ignores` names what `size_keys` does not hold, so that nothing would warn.",
+        "Correct the spelling, or remove the name.",
+    ),
 )
 
 # The codes by where they arise, in the order in which a schema passes through.

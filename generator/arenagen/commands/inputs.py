@@ -95,11 +95,9 @@ def open_base(name: str, base: str) -> Text:
     return Text(shown(path), disk.read(path))
 
 
-def _config(
-    checked: Checked, path: Path, overrides: tuple[str, ...]
-) -> dict[str, Value]:
+def _config(checked: Checked, path: Path, options: ModelOptions) -> dict[str, Value]:
     from .. import disk
-    from ..families import read_config
+    from ..family_reader import read_config
     from ..resources import family_table
 
     if checked.families is None:
@@ -109,8 +107,11 @@ def _config(
             f"beside it; arenagen comes with one to copy: {family_table()}"
         )
     raw = read_config(disk.read(path), str(path))
-    fields = checked.families.canonical(raw, checked.schema, str(path)).fields
-    return fields | _overrides(checked.schema, overrides)
+    schema, given = checked.schema, _overrides(checked.schema, options.overrides)
+    found = checked.families.canonical(raw, schema, str(path), options.assume, given)
+    for warning in found.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return found.fields
 
 
 def _overrides(schema: Schema, pairs: tuple[str, ...]) -> dict[str, Value]:
@@ -159,7 +160,7 @@ def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inp
     names = [config.name for config in options.configs]
     found = []
     for config in options.configs:
-        fields = _config(checked, config, options.overrides)
+        fields = _config(checked, config, options)
         # Most are called config.json: then the path tells them apart.
         name = config.name if names.count(config.name) == 1 else config.as_posix()
         inputs = complete_inputs(model, fields, limits, levers, target)

@@ -95,6 +95,12 @@ INPUTS = (
         metavar="FIELD=VALUE",
         help="A config field, over what the file says.",
     ),
+    click.option(
+        "--assume",
+        default="",
+        metavar="MODEL_TYPE",
+        help="The known model type by which files of an unknown one are read.",
+    ),
 )
 
 
@@ -109,6 +115,7 @@ class ModelOptions:
     levers: tuple[str, ...]
     target: tuple[str, ...]
     overrides: tuple[str, ...]
+    assume: str
 
 
 def model_options(command: Callable[..., None]) -> Callable[..., None]:
