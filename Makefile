@@ -29,6 +29,10 @@ drift: $(VENV)/installed
 unit: $(VENV)/installed
 	$(RUN) pytest -n 2 --dist worksteal
 
+## test-slow: the slow tests, those that take minutes too.
+test-slow: $(VENV)/installed
+	$(RUN) pytest -n 2 --dist worksteal -m slow
+
 generate: $(VENV)/installed
 	$(RUN) arenagen generate
 
