@@ -64,7 +64,7 @@ layouts:
     let: {twice: 2 * rows}
     regions:
       ids: {dtype: u32, shape: [rows], doc: Identities.}
-      slots: {dtype: i64, shape: [twice], doc: Slots.}
+      slots: {dtype: i64, shape: [twice], align: 8, doc: Slots.}
     accessor: {doc: The largest., arguments: {rows: 4}}
 groups:
   all: {method: zero_all, rows_method: zero_rows, doc: Clear all.}
