@@ -56,9 +56,10 @@ Constants: TypeAlias = dict[str, Value]
 
 
 def load(text: str, file: str) -> Schema:
-    """The model of a schema. Raises InputProblems with everything wrong in its shape.
+    """The model of a whole schema, which extends no other.
 
-    The result is not yet checked: names may be unknown and formulas mistyped.
+    Raises InputProblems with everything wrong in its shape. The result is not yet
+    checked: names may be unknown and formulas mistyped.
     """
     return load_nodes(shaped(parse_yaml(text, file)))
 
