@@ -36,10 +36,12 @@ DEVICES = {
 }
 
 _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)\s*([a-z]*)", re.ASCII)
-_UNITS = {"": 1, "b": 1}
-for _power, _letter in enumerate("kmgt", start=1):
-    _UNITS[f"{_letter}b"] = 1000**_power
-    _UNITS[f"{_letter}ib"] = 1024**_power
+_UNITS = {
+    "": 1,
+    "b": 1,
+    **{f"{prefix}b": 1000**power for power, prefix in enumerate("kmgt", start=1)},
+    **{f"{prefix}ib": 1024**power for power, prefix in enumerate("kmgt", start=1)},
+}
 
 
 def parse_bytes(text: str) -> int:
