@@ -1,5 +1,6 @@
-"""Plan to text: the Jinja environment, its few filters, and black.
+"""Plan to text: the Jinja environment, its few filters, and black's form.
 
+Black itself is slow, and forms only what `style` does not know.
 `render` is pure: the same plan gives the same bytes on every machine.
 """
 
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING
 from . import resources
 from .formula import quote
 from .header import header
+from .leaves import Unknown
 from .lower_families import FamiliesView
 from .lower_scope import python_literal
 from .plan import ArenaView
 from .plan_parts import lower_first
+from .style import WIDTH, styled
 
 if TYPE_CHECKING:
     import jinja2
 
-WIDTH = 88
 MODULES = (
     "__init__",
     "arena",
@@ -65,7 +67,11 @@ def render(
 
 def _module(environment: jinja2.Environment, module: str, view: object) -> str:
     template = environment.get_template(f"{module}.py.jinja")
-    return black_format(template.render(view=view))
+    text = template.render(view=view)
+    try:
+        return styled(text)
+    except Unknown:
+        return black_format(text)
 
 
 def black_format(text: str) -> str:
