@@ -18,6 +18,7 @@ from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.generate import generate
 from .commands.lint import lint
+from .commands.report import report
 from .commands.sizes import sizes
 from .commands.zero_plan import zero_plan
 
@@ -35,6 +36,7 @@ for command in (
     sizes,
     explain,
     zero_plan,
+    report,
     doctor,
 ):
     cli.add_command(command)

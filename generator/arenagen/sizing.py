@@ -242,7 +242,7 @@ class Sizing(Scope):
         """The buffers that a trim empties."""
         for trim in self.schema.trims:
             try:
-                holds = evaluate(trim.when.expr, self)
+                holds = self.holds(trim.when)
             except EvaluationError as error:
                 inputs = self._inputs_of([trim.when.expr])
                 raise SizingError(
@@ -252,17 +252,15 @@ class Sizing(Scope):
                 yield from (name for name, _ in trim.buffers)
 
     def buffer(self, buffer: Buffer, trimmed: bool) -> BufferSize:
-        active = buffer.when is None or bool(evaluate(buffer.when.expr, self))
+        active = buffer.when is None or self.holds(buffer.when)
         use, shape, dtype = "", None, buffer.dtype.name if buffer.dtype else ""
         if not active:
-            nbytes = self.number(buffer.otherwise) if buffer.otherwise else 0
+            nbytes = self.closed_bytes(buffer)
         else:
-            use, extent, nbytes = self.winner(buffer.extent)
+            use, extent, nbytes = self.open_bytes(buffer)
             if isinstance(extent, Shape):
                 shape = tuple(self.number(dim) for dim in extent.dims)
                 dtype = extent.dtype.name
-            if buffer.min_bytes is not None:
-                nbytes = max(nbytes, self.number(buffer.min_bytes))
         if not 0 <= nbytes <= MAX_SIZE:
             why = "negative" if nbytes < 0 else "more than 2**63 - 1"
             raise EvaluationError(
@@ -280,6 +278,21 @@ class Sizing(Scope):
             extent=extent_text(buffer.extent),
         )
 
+    def open_bytes(self, buffer: Buffer) -> tuple[str, SingleExtent | None, int]:
+        """The winning use of a buffer whose gate is true, its extent, and the bytes."""
+        use, extent, nbytes = self.winner(buffer.extent)
+        if buffer.min_bytes is not None:
+            nbytes = max(nbytes, self.number(buffer.min_bytes))
+        return use, extent, nbytes
+
+    def closed_bytes(self, buffer: Buffer) -> int:
+        """The bytes of a buffer whose gate is false."""
+        return self.number(buffer.otherwise) if buffer.otherwise is not None else 0
+
+    def holds(self, condition: Formula) -> bool:
+        """Whether a gate, or the condition of a trim, is true."""
+        return bool(evaluate(condition.expr, self))
+
     def winner(self, extent: Extent) -> tuple[str, SingleExtent | None, int]:
         """The use that sets the size, its extent and its bytes."""
         if not isinstance(extent, Uses):
@@ -293,7 +306,7 @@ class Sizing(Scope):
     def uses(self, extent: Uses) -> Iterator[tuple[Use, int | None]]:
         """Each use and its bytes, None while its gate is false."""
         for use in extent.items:
-            active = use.when is None or evaluate(use.when.expr, self)
+            active = use.when is None or self.holds(use.when)
             yield use, self.extent_bytes(use.extent, self) if active else None
 
     def number(self, formula: Formula) -> int:

@@ -2,7 +2,8 @@
 
 Each file of tests/errors is a small schema, and each of tests/errors/families a small
 family table, whose leading comment is the exact text of its problems.
-`python tests/unit/test_check.py NAME...` writes that comment anew.
+`python tests/unit/test_check.py NAME...` writes that comment anew. What schemas extend
+lies in tests/errors/bases.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ import pytest
 from arenagen import naming, plan
 from arenagen.catalogue import CODES
 from arenagen.check import check
+from arenagen.commands.inputs import open_base
 from arenagen.compile import Text, check_source, read_schema
 from arenagen.errors import InputProblems, Problem, sort_problems
 from arenagen.load import load
@@ -43,7 +46,8 @@ def problems_of(path: Path, data: bytes) -> tuple[Problem, ...]:
         if path.parent.name == "families":
             checked = check_source(*read_schema(Text("schema.yaml", SCHEMA)), text)
             return checked.warnings
-        return read_schema(text)[1]
+        with chdir(ERRORS):
+            return read_schema(text, open_base)[1]
     except InputProblems as error:
         return error.problems
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .inputs import asked_inputs, load_checked, only_schema
+from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelOptions, exits, optional_model
 
 
@@ -32,7 +32,7 @@ def explain(
         raise click.UsageError("explain takes one --config")
     if pass_tokens is not None and not options.configs:
         raise click.UsageError("--pass-tokens goes with a --config")
-    checked = load_checked(options.schema or only_schema())
+    checked = load_checked(options.schema or default_schema())
     asked = asked_inputs(checked, options)
     config, inputs = asked[0] if asked else ("", None)
     found = explaining.explain(checked.schema, buffer, inputs, pass_tokens)

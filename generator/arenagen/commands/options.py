@@ -62,7 +62,7 @@ SCHEMA = click.option(
     "-s",
     "--schema",
     type=click.Path(path_type=Path),
-    help="The schema; that of pyproject.toml when it lists one.",
+    help="The schema; the first that pyproject.toml lists when absent.",
 )
 INPUTS = (
     click.option("-M", "--tokens", type=int, help="The limit of tokens in a pass."),
