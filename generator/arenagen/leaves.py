@@ -327,15 +327,15 @@ def _optional(items: list[Item]) -> list[Item]:
     """An expression whose own brackets, if any, show only where the line breaks."""
     if len(items) == 1 and isinstance(group := items[0], Group):
         inside = group.items
-        kept = group.open.bracket != "(" or not inside or _place(inside, ",", "for") >= 0
-        if not kept:
+        round_ones = group.open.bracket == "("
+        if round_ones and inside and _place(inside, ",", "for") < 0:
             if len(inside) == 1 and isinstance(inside[0], Group):
                 raise Unknown
             if any(isinstance(each, Leaf) and each.is_comment for each in inside):
                 raise Unknown
             group.open.text = group.close.text = ""
             return items
-        if group.open.bracket == "(":
+        if round_ones:
             # A tuple or a generator keeps its brackets, and gets no others.
             return items
     if _place(items, "if") >= 0:

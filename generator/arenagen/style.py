@@ -21,6 +21,8 @@ _INNER = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 # What black could have to touch although the line is short and whole.
 _SPACED = (",)", ",]", ",}", " )", " ]", "( ", "[ ")
 _BRACKETED = ("= (", "return (", " in (", "if (", "while (")
+_IMPORTS = ("import ", "from ")
+_DEFINITIONS = ("@", "class ", "def ")
 _LAST_COMMA = re.compile(r",[)\]}]|,$")
 # A line that ends in the bracket of a list whose elements have a line each.
 _HEAD = re.compile(
@@ -46,28 +48,46 @@ class _Reader:
         self.open = [_left_open(line) for line in lines]
 
     def statements(self) -> Iterator[str]:
-        lines, at = self.lines, 0
+        """All lines, blank ones among them: two at most, and one inside of a block."""
+        lines, at, blank, behind_import = self.lines, 0, 0, False
         while at < len(lines):
             line = lines[at]
-            stripped = line.lstrip()
-            if stripped.startswith('"""'):
-                end = at
-                if not (stripped.endswith('"""') and len(stripped) >= 6):
-                    end += 1
-                    while not lines[end].endswith('"""'):
-                        end += 1
-                yield from lines[at : end + 1]
-                at = end + 1
+            code = line.lstrip()
+            if not code:
+                blank += 1
+                at += 1
                 continue
-            end = self.end(at)
-            indent = len(line) - len(stripped)
-            if not stripped or stripped.startswith("#"):
-                yield line
-            elif end == at + 1 and _is_settled(line):
+            indent = len(line) - len(code)
+            if behind_import:
+                blank = self.behind_imports(at, blank)
+            yield from [""] * min(blank, 1 if indent else 2)
+            blank, behind_import = 0, code.startswith(_IMPORTS) and not indent
+            is_docstring = code.startswith('"""')
+            end = self.docstring_end(at) if is_docstring else self.end(at)
+            if is_docstring:
+                yield from lines[at:end]
+            elif code[0] == "#" or (end == at + 1 and _is_settled(line)):
                 yield line
             else:
                 yield from self.statement(at, end, indent)
             at = end
+        yield ""
+
+    def behind_imports(self, at: int, blank: int) -> int:
+        """How many blank lines stand between imports and what follows them."""
+        code = next((each for each in self.lines[at:] if each[:1] != "#"), "")
+        if code.startswith(_IMPORTS):
+            return blank
+        return 2 if code.startswith(_DEFINITIONS) else 1
+
+    def docstring_end(self, at: int) -> int:
+        """The line behind a docstring."""
+        first = self.lines[at].strip()
+        if not (first.endswith('"""') and len(first) >= 6):
+            at += 1
+            while not self.lines[at].endswith('"""'):
+                at += 1
+        return at + 1
 
     def end(self, at: int) -> int:
         """The line behind what begins here, up to where no bracket is open."""
@@ -128,9 +148,9 @@ class _Reader:
         inner = " " * (indent + 4)
         for start, stop in self.elements(at, end):
             line = inner + self.lines[start].strip()
-            if line.lstrip().startswith("#"):
-                yield line
-            elif stop == start + 1 and _is_settled(line):
+            if line.lstrip().startswith("#") or (
+                stop == start + 1 and _is_settled(line)
+            ):
                 yield line
             elif self.is_list(start, stop, indent + 4):
                 yield from self.list_lines(start, stop, indent + 4)
@@ -343,16 +363,7 @@ def _at_delimiters(line: _Line, forced: bool) -> list[_Line]:
         raise _CannotSplit
     if priority == DOT and list(line.delimiters.values()).count(DOT) == 1:
         raise _CannotSplit
-    parts: list[list[Leaf]] = [[]]
-    depth = 0
-    for leaf in leaves:
-        if parts[-1] and depth == 0 and (leaf.is_comment or parts[-1][0].is_comment):
-            parts.append([])
-        parts[-1].append(leaf)
-        depth += leaf.opens - leaf.closes
-        if line.delimiters.get(leaf) == priority:
-            parts.append([])
-    parts = [part for part in parts if part]
+    parts = _parts(line, priority)
     if priority == COMMA:
         final = next(part for part in reversed(parts) if not part[0].is_comment)
         if final[-1].text != ",":
@@ -361,12 +372,24 @@ def _at_delimiters(line: _Line, forced: bool) -> list[_Line]:
 
 
 def _at_comments(line: _Line, forced: bool) -> list[_Line]:
+    """Break round comments that stand on lines of their own."""
+    if not line.has_comments:
+        raise _CannotSplit
+    return [_Line(part, line.depth, line.inside) for part in _parts(line, 0)]
+
+
+def _parts(line: _Line, priority: int) -> list[list[Leaf]]:
+    """The leaves, parted round comments and behind delimiters of a priority."""
+    parts: list[list[Leaf]] = [[]]
     depth = 0
     for leaf in line.leaves:
-        if leaf.is_comment and not depth:
-            raise Unknown
+        if parts[-1] and depth == 0 and (leaf.is_comment or parts[-1][0].is_comment):
+            parts.append([])
+        parts[-1].append(leaf)
         depth += leaf.opens - leaf.closes
-    raise _CannotSplit
+        if priority and line.delimiters.get(leaf) == priority:
+            parts.append([])
+    return [part for part in parts if part]
 
 
 def _left_hand(line: _Line, forced: bool) -> list[_Line]:
@@ -503,7 +526,7 @@ def _split_last(line: _Line, forced: bool, omit: frozenset[Leaf]) -> list[_Line]
 def _without_hidden(
     broken: _Broken, line: _Line, forced: bool, omit: frozenset[Leaf]
 ) -> list[_Line]:
-    """The lines of a break, or of one further in where hidden brackets need not show."""
+    """The lines of a break, or of one inside where hidden brackets need not show."""
     opening, closing = broken.opening, broken.closing
     if (
         not forced

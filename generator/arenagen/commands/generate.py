@@ -8,7 +8,8 @@ import click
 
 from .console import print_problems, shown
 from .inputs import find_pairs, load_checked
-from .options import OUTPUT, SCHEMAS, exits
+from .options import NO_CACHE, OUTPUT, SCHEMAS, exits
+from .recording import Recording
 
 # Files of somebody else that are named, of the many that a folder may hold.
 _NAMED = 5
@@ -17,8 +18,9 @@ _NAMED = 5
 @click.command()
 @SCHEMAS
 @OUTPUT
+@NO_CACHE
 @exits
-def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
+def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> int:
     """Emit the package of each SCHEMA.
 
     Without SCHEMA, of every one that pyproject.toml lists.
@@ -27,15 +29,19 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
     an earlier run emitted and this one does not. Never touches a file that arenagen
     did not write.
     """
+    recording = Recording()
     from .. import disk
     from ..compile import emit
 
     # Everything is checked and rendered before the first file is written.
     packages = []
     for pair in find_pairs(schemas, output):
-        checked = load_checked(pair.schema)
+        seen: dict[str, bytes] = {}
+        checked = load_checked(pair.schema, seen)
         print_problems(checked.warnings)
-        packages.append((pair, emit(checked, pair.schema.name)))
+        files = emit(checked, pair.schema.name)
+        packages.append((pair, files))
+        recording.add(pair, seen, files, checked.warnings)
     for pair, files in packages:
         changes = disk.write(pair.output, files)
         for each in changes:
@@ -46,6 +52,8 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
         click.echo(
             f"{shown(pair.output)}: {len(files)} files, {kept} unchanged{others}"
         )
+    if not no_cache and not schemas:
+        recording.store()
     return 0
 
 

@@ -56,21 +56,33 @@ def default_schema() -> Path:
     return find_pairs((), None)[0].schema
 
 
-def load_checked(path: Path) -> Checked:
-    """A schema and its family table. Raise InputProblems with every error of them."""
+def load_checked(path: Path, seen: dict[str, bytes] | None = None) -> Checked:
+    """A schema and its family table. Raise InputProblems with every error of them.
+
+    `seen` gets every file that was read, by the path that problems show.
+    """
     from .. import disk
     from ..compile import check_source, read_schema
     from ..resources import family_table
     from ..source import Text
 
-    schema, warnings = read_schema(Text(shown(path), disk.read(path)), open_base)
+    def noted(text: Text) -> Text:
+        if seen is not None:
+            seen[text.name] = text.data
+        return text
+
+    def base(name: str, path: str) -> Text:
+        return noted(open_base(name, path))
+
+    text = noted(Text(shown(path), disk.read(path)))
+    schema, warnings = read_schema(text, base)
     families = None
     if schema.arena.families is not None:
         # Beside the file that names it, which may be a base.
         named_in = schema.arena.places["families"].file
         table = Path(named_in).parent / schema.arena.families
         try:
-            families = Text(shown(table), disk.read(table))
+            families = noted(Text(shown(table), disk.read(table)))
         except disk.DiskError as error:
             raise InputProblems(
                 [
