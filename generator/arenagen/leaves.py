@@ -230,6 +230,8 @@ def _elements(items: list[Item], alone: bool) -> list[Item]:
 
 
 def _element(items: list[Item], alone: bool) -> list[Item]:
+    if _place(items, "if", "for", "lambda") < 0:
+        return items
     tail: list[Item] = [items[-1]] if items and _text(items[-1]) == "," else []
     body = items[: len(items) - len(tail)]
     head: list[Item] = []

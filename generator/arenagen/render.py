@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import resources
@@ -93,6 +94,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
+        bytecode_cache=_compiled_templates(),
     )
     environment.filters["docstring"] = docstring
     environment.filters["comment"] = comment
@@ -100,6 +102,24 @@ def _environment() -> jinja2.Environment:
     environment.filters["literal"] = python_literal
     environment.filters["argument"] = argument
     return environment
+
+
+def _compiled_templates() -> jinja2.BytecodeCache | None:
+    """Where compiled templates are kept, in a folder that nobody else can write.
+
+    As with Python's own byte code, a place where nothing can be kept is no error.
+    """
+    import jinja2
+
+    class Cache(jinja2.FileSystemBytecodeCache):
+        def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
+    try:
+        return Cache()
+    except (OSError, RuntimeError):
+        return None
 
 
 def docstring(text: str | tuple[str, ...], indent: int) -> str:
