@@ -27,15 +27,17 @@ class Package:
     """One package that was found right; paths are relative to the project's folder.
 
     inputs: the schema and all that it needs. files: of the package, in its folder.
+    docs: its reference, or nothing.
     """
 
     def __init__(
-        self, schema: str, output: str, inputs: list[str], files: list[str]
+        self, schema: str, output: str, inputs: list[str], files: list[str], docs: str
     ) -> None:
         self.schema = schema
         self.output = output
         self.inputs = inputs
         self.files = files
+        self.docs = docs
 
 
 def tool() -> str:
@@ -95,17 +97,22 @@ def unchanged(folder: str, tool: str) -> list[Package] | None:
 
 
 def report(command: str, package: Package) -> str:
-    """The line that a command says of a package that is as it should be."""
-    count = f"{package.output}: {len(package.files)} files, "
+    """What a command says of a package that is as it should be."""
+    schema, count = package.schema, len(package.files)
     if command == "check":
-        return f"{count}all as {package.schema} says"
-    return f"{count}{len(package.files)} unchanged"
+        files, docs = f"all as {schema} says", f"as {schema} says"
+    else:
+        files, docs = f"{count} unchanged", "unchanged"
+    text = f"{package.output}: {count} files, {files}\n"
+    return text + (f"{package.docs}: {docs}\n" if package.docs else "")
 
 
 def _paths(packages: list[Package]) -> Iterator[str]:
     for package in packages:
         yield from package.inputs
         yield from (f"{package.output}/{each}" for each in package.files)
+        if package.docs:
+            yield package.docs
 
 
 def _installed() -> Iterator[str]:

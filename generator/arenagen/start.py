@@ -28,7 +28,7 @@ def main() -> None:
         packages = manifest.unchanged(os.getcwd(), manifest.tool())
         if packages is not None:
             for each in packages:
-                sys.stdout.write(manifest.report(arguments[0], each) + "\n")
+                sys.stdout.write(manifest.report(arguments[0], each))
             return
     # A run is short, and keeps nearly all that it makes.
     gc.disable()

@@ -35,7 +35,9 @@ buffers:
 OTHER = """\
 arena: {class: OtherArena, package: other, label: it, doc: Other., extends: base.yaml}
 """
-PROJECT = '[[tool.arenagen.arenas]]\nschema = "tiny.yaml"\noutput = "out"\n'
+PROJECT = (
+    '[[tool.arenagen.arenas]]\nschema = "tiny.yaml"\noutput = "out"\ndocs = "page.md"\n'
+)
 CACHE = ".arenagen_cache/manifest.json"
 
 
@@ -93,10 +95,12 @@ def test_an_unchanged_project_is_known_again(project: Path, answer: Answer) -> N
     assert (
         answer("check")
         == run("check")
-        == f"out: {count} files, all as tiny.yaml says\n"
+        == f"out: {count} files, all as tiny.yaml says\npage.md: as tiny.yaml says\n"
     )
     assert answer("generate") == run("generate")
-    assert answer("generate") == f"out: {count} files, {count} unchanged\n"
+    assert answer("generate") == (
+        f"out: {count} files, {count} unchanged\npage.md: unchanged\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,6 +154,7 @@ EDITS: dict[str, Callable[[Path], None]] = {
     "base": append("base.yaml"),
     "project": append("pyproject.toml"),
     "emitted file": append("out/arena.py"),
+    "reference": append("page.md"),
     "runtime module": append("out/runtime/host.py"),
     "emitted file, same size and time": same_size,
     "file removed": lambda project: (project / "out/py.typed").unlink(),
@@ -256,5 +261,5 @@ def test_notes_hold_paths_and_a_digest_alone(project: Path) -> None:
     assert set(notes) == {"digest", "packages"}
     (package,) = notes["packages"]
     assert package["schema"] == "tiny.yaml"
-    assert package["output"] == "out"
+    assert (package["output"], package["docs"]) == ("out", "page.md")
     assert sorted(package["inputs"]) == ["base.yaml", "tiny.yaml"]

@@ -28,20 +28,23 @@ if TYPE_CHECKING:
 )
 @exits
 def check(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> int:
-    """Tell whether a package is what its SCHEMA emits.
+    """Tell whether a package, and its reference, is what its SCHEMA emits.
 
     Changes no file of yours. Exits with 1 and a diff when it is not.
     """
     recording = Recording()
     from .. import disk
     from ..compile import emit
+    from ..header import PAGE_MARK
+    from ..reference import reference
 
     differ = False
     for pair in find_pairs(schemas, output):
         seen: dict[str, bytes] = {}
         checked = load_checked(pair.schema, seen)
         files = emit(checked, pair.schema.name)
-        recording.add(pair, seen, files, checked.warnings)
+        page = reference(checked.schema, pair.schema.name) if pair.docs else ""
+        recording.add(pair, seen, files, page, checked.warnings)
         found = disk.compare(pair.output, files)
         folder, source = shown(pair.output), shown(pair.schema)
         again = "" if output is None else f" {source} -o {folder}"
@@ -56,6 +59,17 @@ def check(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> int
             )
         else:
             click.echo(f"{folder}: {len(files)} files, all as {source} says")
+        if pair.docs is not None:
+            if changed := disk.compare_file(pair.docs, page, PAGE_MARK):
+                differ = True
+                _print_difference(pair.docs.parent, changed)
+                click.echo(
+                    f"{shown(pair.docs)}: not as {source} says; "
+                    "run `arenagen generate`",
+                    err=True,
+                )
+            else:
+                click.echo(f"{shown(pair.docs)}: as {source} says")
     if not differ and not no_cache and not schemas:
         recording.store()
     return 1 if differ else 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .console import print_problems, shown
+from .console import print_problems, shown, written
 from .inputs import find_pairs, load_checked
 from .options import NO_CACHE, OUTPUT, SCHEMAS, exits
 from .recording import Recording
@@ -21,7 +21,7 @@ _NAMED = 5
 @NO_CACHE
 @exits
 def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> int:
-    """Emit the package of each SCHEMA.
+    """Emit the package of each SCHEMA, and its reference.
 
     Without SCHEMA, of every one that pyproject.toml lists.
 
@@ -32,6 +32,8 @@ def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> 
     recording = Recording()
     from .. import disk
     from ..compile import emit
+    from ..header import PAGE_MARK
+    from ..reference import reference
 
     # Everything is checked and rendered before the first file is written.
     packages = []
@@ -39,10 +41,11 @@ def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> 
         seen: dict[str, bytes] = {}
         checked = load_checked(pair.schema, seen)
         print_problems(checked.warnings)
+        page = reference(checked.schema, pair.schema.name) if pair.docs else ""
         files = emit(checked, pair.schema.name)
-        packages.append((pair, files))
-        recording.add(pair, seen, files, checked.warnings)
-    for pair, files in packages:
+        packages.append((pair, files, page))
+        recording.add(pair, seen, files, page, checked.warnings)
+    for pair, files, page in packages:
         changes = disk.write(pair.output, files)
         for each in changes:
             verb = {"missing": "added", "extra": "removed"}.get(each.kind, "changed")
@@ -52,6 +55,9 @@ def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> 
         click.echo(
             f"{shown(pair.output)}: {len(files)} files, {kept} unchanged{others}"
         )
+        if pair.docs is not None:
+            change = disk.write_file(pair.docs, page, PAGE_MARK)
+            click.echo(f"{shown(pair.docs)}: {written(change)}")
     if not no_cache and not schemas:
         recording.store()
     return 0

@@ -36,19 +36,23 @@ class Recording:
         pair: Pair,
         seen: dict[str, bytes],
         files: dict[str, str],
+        page: str,
         warnings: Iterable[Problem],
     ) -> None:
-        """A package, the files that it was made of, and those that it consists of."""
+        """A package and its reference, and what they were made of."""
         from ..manifest import Package
 
         output = shown(pair.output)
+        docs = "" if pair.docs is None else shown(pair.docs)
         self._pairs.append(pair)
         self._packages.append(
-            Package(shown(pair.schema), output, [*seen], [*files]),
+            Package(shown(pair.schema), output, [*seen], [*files], docs)
         )
         self._contents |= seen
         for path, text in files.items():
             self._contents[f"{output}/{path}"] = text.encode("utf-8")
+        if docs:
+            self._contents[docs] = page.encode("utf-8")
         # Who has warnings is told so each time.
         self._repeats = self._repeats and not [*warnings]
 
