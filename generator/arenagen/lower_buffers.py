@@ -50,6 +50,9 @@ class BufferLowering(UseLowering):
         fill = "" if buffer.init is None else bytes_literal(fill_pattern(buffer))
         methods = {group.name: group.method for group in self.schema.groups}
         groups = [methods[name] for name, _ in buffer.groups]
+        pointer = self.pointer(buffer)
+        if pointer is None or buffer.carve:
+            self.modules["arena"].add("runtime.device", "NULL")
         return BufferView(
             name=buffer.name,
             bytes_name=naming.bytes_accessor(buffer.name),
@@ -69,7 +72,7 @@ class BufferLowering(UseLowering):
             align=buffer.align,
             size_body=tuple(body),
             size_value=f"({spell(value)})" if buffer.when else spell(value),
-            pointer=self.pointer(buffer),
+            pointer=pointer,
         )
 
     def buffer_size(
