@@ -12,7 +12,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from .describe import buffer_details
 from .errors import ArenagenError, did_you_mean
-from .evaluate import Value
+from .evaluate import EvaluationError, Value
 from .formula import spell
 from .model import Buffer, Function, Let, Schema, Uses
 from .reads import buffer_reads, readers
@@ -36,7 +36,7 @@ class _Named(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A name that the bytes depend on; its value where there are inputs.
+    """A name that the bytes depend on; its value where the inputs give it one.
 
     formula: of a let or a function. readers: the other buffers that read it.
     """
@@ -177,13 +177,21 @@ def _terms(schema: Schema, buffer: Buffer, inputs: Inputs | None) -> tuple[Term,
             name=each.name,
             doc=each.doc,
             formula=_formula_text(each),
-            value=sizing.value(each.name) if sizing and kind not in CALLED else None,
+            value=_value(sizing, each.name) if sizing and kind not in CALLED else None,
             readers=tuple(other for other in shared[each.name] if other != buffer.name),
         )
         for kind, entries in sections
         for each in entries
         if each.name in read
     )
+
+
+def _value(sizing: Sizing, name: str) -> Value | None:
+    try:
+        return sizing.value(name)
+    except EvaluationError:
+        # Of a let that only a function reads which is not called for these inputs.
+        return None
 
 
 def _formula_text(entry: _Named) -> str:

@@ -144,7 +144,7 @@ def _term_lines(found: Explanation) -> Iterator[str]:
         text = f"  {'config' if term.kind == 'field' else term.kind} {term.name}"
         if term.value is not None:
             text += f" = {value_text(term.value)}"
-        elif term.formula and found.full is None:
+        elif term.formula and (found.full is None or term.kind == "let"):
             text += f" = {term.formula}"
         yield f"{text}: {one_line(term.doc)}"
 

@@ -476,6 +476,22 @@ def test_what_cannot_be_explained(here: Path) -> None:
     assert found.stderr.startswith("error: ") and found.stdout == ""
 
 
+def test_a_let_without_a_value_that_nothing_needs(here: Path) -> None:
+    text = (here / "small.yaml").read_text()
+    text = text.replace("let:", "let:\n  per: {value: 12 // width, doc: Per row.}")
+    text = text.replace("value: 2 * n", "value: per * n")
+    text = text.replace("{doc: Bytes., ", "{doc: Bytes., when: width > 0, ")
+    (here / "small.yaml").write_text(text)
+    options = ("-s", "small.yaml", "-c", "config.json", "--set", "width=0")
+    found = run("raw", *options).stdout
+    assert "\n  let per = 12 // width: Per row.\n" in found
+    assert "gate: width > 0 = 0 > 0 = False (no memory)" in found
+    data = json.loads(run("raw", *options, "--format", "json").stdout)
+    assert {"per": None}.items() <= {
+        each["name"]: each["value"] for each in data["depends_on"]
+    }.items()
+
+
 def test_many_buffers_are_not_listed() -> None:
     with pytest.raises(ArenagenError, match=r"`zzz`; 46 buffers are declared$"):
         explain(METRALE, "zzz", None)
