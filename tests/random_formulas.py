@@ -41,6 +41,10 @@ COMPARISONS: dict[str, Callable[[int, int], bool]] = {
 }
 
 
+class NoSizeError(Exception):
+    """There is no such size, for inputs beyond those that formulas are bounded for."""
+
+
 class Formula(NamedTuple):
     """A number or a truth value: its text, its value, and the most that it can be.
 
@@ -51,6 +55,14 @@ class Formula(NamedTuple):
     value: Callable[[Env], Any]
     most: int = 1
     moves: bool = False
+
+
+def bucket(value: int) -> int:
+    """The smallest of the constant BUCKETS that is at least `value`."""
+    for each in (1, 8, 64):
+        if each >= value:
+            return each
+    raise NoSizeError(value)
 
 
 def up(value: int, multiple: int) -> int:
@@ -125,7 +137,7 @@ class FormulaAuthor:
         if kind == "next_in" and one.most <= 64:
             return Formula(
                 f"next_in(BUCKETS, {one.text})",
-                lambda env: next(each for each in (1, 8, 64) if each >= one.value(env)),
+                lambda env: bucket(one.value(env)),
                 64,
                 one.moves,
             )

@@ -8,7 +8,7 @@ arenagen.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from math import prod
@@ -24,6 +24,7 @@ from random_formulas import (
     Env,
     Formula,
     FormulaAuthor,
+    NoSizeError,
     combined,
     literal,
     plain,
@@ -69,7 +70,7 @@ class RandomSchema(NamedTuple):
     """A schema, and what is needed to size it by hand.
 
     fields, kinds: the default and the type of every config field.
-    limits: the most of each; target: the least of each constant.
+    limits: the most of each but the tokens; target: the least of each constant.
     levers: the values that each may have.
     trims: the gate of each, and the buffers that it empties.
     """
@@ -97,11 +98,16 @@ class RandomSchema(NamedTuple):
         return env
 
     def sizes(self, env: Env) -> tuple[dict[str, int], int]:
-        """Bytes of every buffer, and those that trims removed."""
+        """Bytes of every buffer, and those that trims removed.
+
+        Raise NoSizeError where there is no such size.
+        """
         emptied = {
             name for gate, names in self.trims if gate.value(env) for name in names
         }
         sizes = {each.name: each.nbytes(env) for each in self.buffers}
+        if max(sizes.values()) >= 2**63:
+            raise NoSizeError(max(sizes.values()))
         trimmed = sum(sizes[name] for name in emptied)
         return sizes | dict.fromkeys(emptied, 0), trimmed
 
@@ -122,10 +128,14 @@ def schemas(draw: DrawFn) -> RandomSchema:
 
 
 @st.composite
-def inputs(draw: DrawFn, schema: RandomSchema) -> Inputs:
-    """Inputs of a schema for which every size exists."""
+def inputs(draw: DrawFn, schema: RandomSchema, huge: bool = False) -> Inputs:
+    """Inputs of a schema: those for which every size exists, or huge ones."""
+    number, tokens = st.integers(0, MAX_FIELD), st.integers(1, MAX_TOKENS)
+    if huge:
+        number |= st.integers(0, 2**40) | st.sampled_from([2**62, 2**63 - 1, 2**63])
+        tokens |= st.integers(1, 2**40)
     values = {
-        "int": st.integers(0, MAX_FIELD),
+        "int": number,
         "bool": st.booleans(),
         "str": st.sampled_from(WORDS),
         "list": st.lists(st.sampled_from(WORDS), max_size=4).map(tuple),
@@ -135,9 +145,10 @@ def inputs(draw: DrawFn, schema: RandomSchema) -> Inputs:
         for name in schema.fields
         if draw(st.integers(0, 3))
     }
+    limits = {name: draw(st.integers(1, most)) for name, most in schema.limits.items()}
     return Inputs(
         fields,
-        {name: draw(st.integers(1, most)) for name, most in schema.limits.items()},
+        {**limits, "max_batch_tokens": draw(tokens)},
         {name: draw(st.sampled_from(of)) for name, of in schema.levers.items()},
         {name: draw(st.integers(low, 9)) for name, low in schema.target.items()},
     )
@@ -173,11 +184,16 @@ class _Author(FormulaAuthor):
         package = f"arena_{digest}"
         whole = {"arena": {**head, "package": package}, **sections}
         text = yaml.safe_dump(whole, sort_keys=False, width=10**6)
+        others = {
+            name: entry["maximum"]
+            for name, entry in limits.items()
+            if name != "max_batch_tokens"
+        }
         return RandomSchema(
             package,
             text,
             fields,
-            limits_of(limits),
+            others,
             levers,
             target,
             kinds,
@@ -565,8 +581,3 @@ class _Author(FormulaAuthor):
 
 
 NOTHING = Extent({}, lambda env: 0)
-
-
-def limits_of(section: Mapping[str, Mapping[str, Any]]) -> dict[str, int]:
-    """The most of every limit."""
-    return {name: entry.get("maximum", MAX_TOKENS) for name, entry in section.items()}

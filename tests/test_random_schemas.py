@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from arenagen.compile import Text, check_source, emit, read_schema
 from arenagen.model import Schema
-from arenagen.sizing import complete_inputs, size_arena
+from arenagen.sizing import SizingError, complete_inputs, size_arena
+from random_formulas import NoSizeError
 from random_schemas import Inputs, RandomSchema, inputs, schemas
 
 # A comparison of constants, of a value with itself, and a choice of two equals.
@@ -85,28 +86,44 @@ def emitted(schema: RandomSchema, folder: Path) -> tuple[Schema, ModuleType]:
 
 def check_sizes(
     schema: RandomSchema, model: Schema, package: ModuleType, given: Inputs
-) -> int:
-    """The total, which all three agree on, buffer by buffer."""
-    env = schema.environment(*given)
-    wanted, trimmed = schema.sizes(env)
-    sizes = package.BufferSizes.from_config(
-        package.ModelConfig(**given.fields),
-        **given.limits,
-        levers=package.Levers(**given.levers),
-        target=package.Target(**given.target),
-    )
-    assert sizes.as_dict() == wanted
-    assert sizes.trimmed == trimmed
-    total = sum(wanted.values())
-    assert sizes.total_bytes == total
+) -> int | None:
+    """The total, which all three agree on, buffer by buffer; None where none exists."""
+    try:
+        env = schema.environment(*given)
+    except NoSizeError:
+        # A default has no value, so that there is no config.
+        with pytest.raises(package.SizeError):
+            package.ModelConfig(**given.fields)
+        return None
+    try:
+        wanted = schema.sizes(env)
+    except NoSizeError:
+        wanted = None
+    try:
+        sizes = package.BufferSizes.from_config(
+            package.ModelConfig(**given.fields),
+            **given.limits,
+            levers=package.Levers(**given.levers),
+            target=package.Target(**given.target),
+        )
+        found = (sizes.as_dict(), sizes.trimmed)
+    except package.SizeError:
+        found = None
+    assert found == wanted
     config = {name: env[name] for name in schema.fields}
-    found = size_arena(
-        model,
-        complete_inputs(model, config, given.limits, given.levers, given.target),
-    )
-    assert {each.name: each.nbytes for each in found.buffers} == wanted
-    assert (found.trimmed, found.total_bytes) == (trimmed, total)
-    return total
+    try:
+        arena = size_arena(
+            model,
+            complete_inputs(model, config, given.limits, given.levers, given.target),
+        )
+        found = ({each.name: each.nbytes for each in arena.buffers}, arena.trimmed)
+    except SizingError:
+        found = None
+    assert found == wanted
+    if wanted is None:
+        return None
+    assert sizes.total_bytes == arena.total_bytes == sum(wanted[0].values())
+    return sizes.total_bytes
 
 
 def check_arena(package: ModuleType, given: Inputs, total: int) -> None:
@@ -164,8 +181,11 @@ def exercise(folder: Path, examples: int) -> None:
     def each(schema: RandomSchema, data: st.DataObject) -> None:
         model, package = emitted(schema, folder)
         for _ in range(8):
+            check_sizes(schema, model, package, data.draw(inputs(schema, huge=True)))
+        for _ in range(8):
             given = data.draw(inputs(schema))
             total = check_sizes(schema, model, package, given)
+            assert total is not None
         check_arena(package, given, total)
 
     each()

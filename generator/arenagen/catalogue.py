@@ -356,6 +356,12 @@ _MEANING = (
         "Give 0 or 1.",
     ),
     Code(
+        "AR113",
+        "field that ranks cannot share",
+        "A config field has `shard` and is no integer.",
+        "Remove `shard`.",
+    ),
+    Code(
         "AR061",
         "missing argument",
         "A layout is used without one of its arguments.",

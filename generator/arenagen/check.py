@@ -26,7 +26,7 @@ from .check_names import (
 )
 from .errors import Problem, Span, sort_problems
 from .fills import FillError, fill_pattern
-from .formula import Bool, Int, Unary, calls, names
+from .formula import TYPE_WORDS, Bool, Int, Unary, calls, names
 from .formulas_check import all_formulas, check_types, find_cycles
 from .model import (
     Buffer,
@@ -117,6 +117,18 @@ def check_limits(symbols: Symbols) -> Iterator[Problem]:
                     if "minimum" in constant.places
                     else "the minimum is 1 unless said"
                 ),
+            )
+
+
+def check_fields(symbols: Symbols) -> Iterator[Problem]:
+    """Only counts are shared among ranks."""
+    for field in symbols.schema.config:
+        if field.shard and field.type != "int":
+            yield Problem(
+                "AR113",
+                f"`{field.name}` is {TYPE_WORDS[field.type]}; ranks share integers",
+                field.places["shard"],
+                hint="remove `shard`",
             )
 
 
@@ -406,6 +418,7 @@ NAME_PASSES: tuple[Pass, ...] = (
     check_made_names,
     check_references,
     check_limits,
+    check_fields,
     check_levers,
     check_defaults,
     check_buffers,

@@ -43,12 +43,16 @@ class SizingError(ArenagenError):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that sizes depend on, by name."""
+    """Everything that sizes depend on, by name.
+
+    `config` is that of one of `tp` tensor-parallel ranks.
+    """
 
     config: Mapping[str, Value]
     limits: Mapping[str, int]
     levers: Mapping[str, int | bool | str]
     target: Mapping[str, int]
+    tp: int = 1
 
 
 @dataclass(frozen=True, slots=True)

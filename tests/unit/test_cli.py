@@ -783,6 +783,7 @@ def test_json_has_the_keys_that_are_promised() -> None:
         "limits",
         "levers",
         "target",
+        "tp",
         "buffers",
         "trimmed",
         "total_bytes",

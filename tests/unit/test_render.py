@@ -632,6 +632,11 @@ layouts:
     regions:
       cells: {bytes: side * side, doc: Its cells.}
       rest: {bytes: still if even else 1, doc: The rest.}
+  remainder:
+    doc: What is left of a block.
+    parameters: {taken: {doc: What is taken.}}
+    regions:
+      left: {bytes: "max(9 - taken, 0)", doc: What is left.}
 buffers:
   signed:
     when: entry == 'signed'
@@ -672,6 +677,18 @@ buffers:
     when: entry == 'squared'
     doc: A layout of an argument.
     bytes: square(spare, heads > 3)
+  seldom:
+    when: entry == 'seldom'
+    doc: A shape that may be off, beside bytes.
+    dtype: i32
+    uses:
+      cells: {when: heads > 2, shape: [width, 3], doc: The cells.}
+      raw: {bytes: 8, doc: The bytes.}
+  shared:
+    when: entry == 'shared'
+    doc: What a layout leaves as its argument grows.
+    layout: remainder
+    arguments: {taken: M * heads}
   placed:
     when: entry == 'placed'
     doc: A layout.
@@ -1276,6 +1293,28 @@ def test_the_tool_and_the_package_refuse_the_same(folder: Path) -> None:
             pass
         assert found == expected, (fields, tokens)
     assert refused > 20
+
+
+@pytest.mark.parametrize(
+    ("entry", "heads"),
+    [("seldom", 2), ("seldom", 3), ("shared", 0), ("shared", 1)],
+)
+def test_a_package_of_corners_checks_itself(
+    folder: Path, entry: str, heads: int
+) -> None:
+    package = importlib.import_module("corners_arena")
+    config = package.ModelConfig(entry=entry, width=9, heads=heads)
+    report = package.selfcheck(config, max_batch_tokens=4, levers=package.Levers())
+    assert report.failures == ()
+
+
+def test_a_view_without_an_active_shape_is_a_row_of_elements(folder: Path) -> None:
+    package = importlib.import_module("corners_arena")
+    for heads, shape in ((2, (2,)), (3, (9, 3))):
+        config = package.ModelConfig(entry="seldom", width=9, heads=heads)
+        with package.CornersArena(config, max_batch_tokens=4) as arena:
+            assert arena.tensor("seldom").shape == shape
+            assert arena.tensor("seldom").dtype == "i32"
 
 
 @settings(max_examples=300, deadline=None)

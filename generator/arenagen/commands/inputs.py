@@ -183,6 +183,7 @@ def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inp
 
     Raise ArenagenError for what the schema does not know or does not allow.
     """
+    from ..shard import ShardError, shard_config
     from ..sizing import complete_inputs, read_lever
 
     model = checked.schema
@@ -205,8 +206,12 @@ def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inp
         fields = _config(checked, config, options)
         # Most are called config.json: then the path tells them apart.
         name = config.name if names.count(config.name) == 1 else config.as_posix()
-        inputs = complete_inputs(model, fields, limits, levers, target)
-        found.append((name, inputs))
+        try:
+            share = shard_config(model, fields, options.tp)
+        except ShardError as error:
+            raise ArenagenError(f"{config}: {error}") from None
+        inputs = complete_inputs(model, share, limits, levers, target)
+        found.append((name, replace(inputs, tp=options.tp)))
     return found
 
 

@@ -96,6 +96,13 @@ INPUTS = (
         help="A config field, over what the file says.",
     ),
     click.option(
+        "--tp",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="RANKS",
+        help="Tensor-parallel ranks that share the heads; sizes are those of one.",
+    ),
+    click.option(
         "--assume",
         default="",
         metavar="MODEL_TYPE",
@@ -116,6 +123,7 @@ class ModelOptions:
     target: tuple[str, ...]
     overrides: tuple[str, ...]
     assume: str
+    tp: int
 
 
 def model_options(command: Callable[..., None]) -> Callable[..., None]:
