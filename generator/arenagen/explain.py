@@ -6,7 +6,7 @@ What it works out step by step is what `sizing` evaluates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
@@ -81,7 +81,7 @@ class Sized:
     floor: `min_bytes`; otherwise: what is taken while the gate is false.
     """
 
-    limits: Mapping[str, int]
+    inputs: Inputs
     nbytes: int
     trimmed: int
     gate: Worked | None
@@ -226,7 +226,7 @@ def _sized(schema: Schema, buffer: Buffer, inputs: Inputs) -> Sized:
     ranked = sorted(active, key=lambda each: -each[0])
     needed = ranked[0][0] if ranked else extent.nbytes if extent else 0
     return Sized(
-        limits=dict(inputs.limits),
+        inputs=inputs,
         nbytes=sizes[buffer.name].nbytes,
         trimmed=sizes[buffer.name].trimmed,
         gate=gate,

@@ -305,12 +305,13 @@ def _fields(schema: Schema) -> Lines:
             each.type,
             _code_of(each.default),
             ", ".join(map(_code, each.aliases)),
+            code(each.shard or ""),
             text(each.doc),
         )
         for each in schema.config
     ]
     if rows:
-        yield from table(("field", "type", "default", "aliases", "doc"), rows)
+        yield from table(("field", "type", "default", "aliases", "shard", "doc"), rows)
 
 
 def _levers(schema: Schema) -> Lines:

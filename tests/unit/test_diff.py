@@ -223,7 +223,7 @@ limits:
   max_tokens:
     {symbol: M, tokens: true, minimum: 1, maximum: 9, default: 8, doc: Tokens.}
 config:
-  width: {doc: Width., default: 3, aliases: [w, v]}
+  width: {doc: Width., default: 3, aliases: [w, v], shard: heads}
   kind: {type: str, doc: Kind.}
 levers:
   one: {variable: ONE, type: bool, on_when: ["1"], arms: checksum, doc: One.}
@@ -720,6 +720,17 @@ def test_levers_and_fields_that_one_schema_alone_has() -> None:
     assert buffers["splitk_workspace"]["old"] == 32 * 64 * 2 * 130 * 4
     assert buffers["splitk_workspace"]["new"] == 48 * 130 * 4
     assert "attn_decode_splitk" not in config["new"]["levers"]
+
+
+def test_both_schemas_share_a_config_among_ranks() -> None:
+    old, new = ROOT / "schema/metrale.yaml", ROOT / "schema/atlas.yaml"
+    options = (str(old), str(new), "-c", str(ROOT / "tests/data/Qwen3-32B.json"))
+    text = run(*options, "-M", "1", "--tp", "2").stdout
+    assert "Qwen3-32B.json: max_batch_tokens=1, " in text and ", tp=2\n" in text
+    # Half of 64 heads and of 2 * 8, 128 wide, in 16 rows and in one.
+    width = (32 + 2 * 4) * 128
+    (line,) = (each for each in text.splitlines() if "  qkv_output " in each)
+    assert line.split()[1:3] == [f"{16 * width * 2:,}", f"{width * 2:,}"]
 
 
 # Revisions.

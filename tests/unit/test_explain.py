@@ -93,7 +93,7 @@ def test_a_pass_of_one_token_touches_the_worked_values() -> None:
         found = of(name, tokens=1)
         assert found.of_pass is not None
         assert (found.tokens, found.of_pass.nbytes) == (1, nbytes), name
-        assert found.of_pass.limits["max_batch_tokens"] == 1
+        assert found.of_pass.inputs.limits["max_batch_tokens"] == 1
 
 
 def test_a_pass_counts_the_whole_of_what_is_not_token_major() -> None:
@@ -445,6 +445,18 @@ def test_json_holds_what_the_text_says(here: Path) -> None:
     ]
     width = next(each for each in data["depends_on"] if each["name"] == "width")
     assert (width["value"], width["shared_with"]) == (5, ["table", "raw"])
+
+
+def test_the_share_of_a_rank() -> None:
+    options = ("-s", str(ROOT / "schema/metrale.yaml"), "-M", "8", "--tp", "2")
+    config = str(ROOT / "tests/data/Qwen3-32B.json")
+    found = run("attn_output", *options, "-c", config).stdout
+    assert ", max_batch_size=32, tp=2\n" in found
+    # 64 heads of 128, of which a rank has half.
+    assert "  config num_attention_heads = 32: " in found
+    assert f"\n  {8 * 32 * 128 * 2:,} bytes (64.00 KiB)\n" in found
+    found = run("attn_output", *options, "-c", config, "--format", "json").stdout
+    assert json.loads(found)["sized"]["tp"] == 2
 
 
 def test_a_family_that_is_trimmed(here: Path) -> None:
