@@ -7,9 +7,6 @@ run, so that `--help` costs next to nothing.
 
 from __future__ import annotations
 
-import sys
-from io import TextIOWrapper
-
 import click
 
 from . import __version__
@@ -47,8 +44,5 @@ for command in (
 
 
 def main() -> None:
-    """The entry point of the `arenagen` command."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        # A diff or a path may hold what the terminal's encoding does not.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    """Run the command that the arguments name."""
     cli(prog_name="arenagen")

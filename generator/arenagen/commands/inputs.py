@@ -68,12 +68,25 @@ def default_schema() -> Path:
     return find_pairs((), None)[0].schema
 
 
-def load_checked(path: Path) -> Checked:
-    """A schema and its family table. Raise InputProblems with every error of them."""
+def load_checked(path: Path, seen: dict[str, bytes] | None = None) -> Checked:
+    """A schema and its family table. Raise InputProblems with every error of them.
+
+    `seen` gets every file that was read, by the path that problems show.
+    """
     from .. import disk
     from ..source import Text
 
-    return _load(Text(shown(path), disk.read(path)), open_base)
+    text = Text(shown(path), disk.read(path))
+    if seen is None:
+        return _load(text, open_base)
+    seen[text.name] = text.data
+
+    def open_noted(name: str, base: str) -> Text:
+        opened = open_base(name, base)
+        seen[opened.name] = opened.data
+        return opened
+
+    return _load(text, open_noted)
 
 
 def load_anywhere(name: str) -> Checked:
