@@ -271,6 +271,7 @@ buffers:
     align: 512
   parts:
     doc: Parts.
+    zero: [{all: [a, c.head]}]
     regions:
       a: {bytes: "twice(width, one)", doc: A.}
       b: {dtype: u8, shape: [three], at: 4096, when: two, doc: B.}
