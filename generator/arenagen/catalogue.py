@@ -297,6 +297,13 @@ _FORMULAS = (
         "Functions that call functions make one formula endless.",
         "Compute what they share once, in `let`.",
     ),
+    Code(
+        "AR121",
+        "part that is never defined",
+        "A part of a formula divides by zero, or has no value for another reason, "
+        "whatever the inputs.",
+        "Correct the numbers and constants that it is made of.",
+    ),
 )
 
 _NAMES = (
@@ -431,9 +438,9 @@ _MEANING = (
     ),
     Code(
         "AR073",
-        "gate that is written as true or false",
-        "A gate is a truth value instead of a condition.",
-        "Remove the gate, or the buffer.",
+        "gate that constants decide",
+        "A gate is always true, or always false, whatever the model and the limits.",
+        "Remove the gate where it is true; where it is false, it or what it guards.",
     ),
     Code(
         "AR074",
@@ -467,10 +474,50 @@ _MEANING = (
         "Give the layout the count itself.",
     ),
     Code(
+        "AR123",
+        "size that cannot be",
+        "A dimension, size or place is negative, or beyond 2**63 - 1, for every input.",
+        "Correct the formula.",
+    ),
+)
+
+_WARNINGS = (
+    Code(
         "AR080",
         "declared and not used",
         "Nothing reads the entry, so that it only looks as if it mattered.",
         "Remove it, or use it.",
+        "warning",
+    ),
+    Code(
+        "AR120",
+        "doc that a comment cuts",
+        "What stands behind ` #` is a comment, and the text before it does not end "
+        "like a sentence.",
+        "Put a text that holds ` #` in quotes, or the comment on a line of its own.",
+        "warning",
+    ),
+    Code(
+        "AR122",
+        "gate that bounds decide",
+        "A gate is always true, or always false, since limits keep their bounds and "
+        "config fields are never negative.",
+        "Correct the condition. Remove a gate that is true, and what a false one "
+        "guards.",
+        "warning",
+    ),
+    Code(
+        "AR124",
+        "doc that restates the name",
+        "A doc says no more than the name of its entry.",
+        "Say what it holds, in which unit, and for whom.",
+        "warning",
+    ),
+    Code(
+        "AR125",
+        "number that has a name",
+        "A formula holds a number that is the value of exactly one constant.",
+        "Write the constant; where the number means something else, name it too.",
         "warning",
     ),
 )
@@ -528,6 +575,7 @@ SECTIONS: dict[str, tuple[Code, ...]] = {
     "Formulas": _FORMULAS,
     "Names": _NAMES,
     "Meaning": _MEANING,
+    "Suspicious": _WARNINGS,
     "Family tables": _FAMILIES,
 }
 CODES: dict[str, Code] = {

@@ -113,7 +113,9 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
                 if str(key.value) in known:
                     continue
                 hint = did_you_mean(str(key.value), known)
-                if isinstance(value, Scalar) and value.value is None and not value.raw:
+                if key.value == "<<":
+                    hint = "YAML 1.2 has no merge keys: write the entries out"
+                elif isinstance(value, Scalar) and _lone_key(value):
                     hint = "quote a text that holds a comma inside `{ }`"
                 yield Problem(
                     "AR020", f"unknown key `{key.value}`{where}", key.span, hint=hint
@@ -140,9 +142,15 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
             choice = [str(each) for each in error.validator_value]
             word = str(node.value) if isinstance(node, Scalar) else ""
             meant = _SPELLINGS.get(word.lower(), word)
+            found = f"{_found(node)}{where}"
+            nothing = isinstance(node, Scalar) and node.value is None
             yield Problem(
                 "AR023",
-                f"{_found(node)}{where} is none of the words known here",
+                (
+                    f"{found}; it must be one of the words known here"
+                    if nothing
+                    else f"{found} is none of the words known here"
+                ),
                 node.span,
                 hint=did_you_mean(meant, choice) or "one of: " + ", ".join(choice),
             )
@@ -232,6 +240,16 @@ def _either(kinds: list[str]) -> str:
 
 def _type_hint(node: Node, kinds: list[str]) -> str:
     match node:
+        case Scalar(None) if node.rest.lstrip().startswith("#"):
+            return "` #` begins a comment: put a text with it in quotes"
+        case Scalar(None) if _lone_key(node):
+            return "quote what holds a comma inside `{ }`"
+        case Scalar(None) if node.span.source[node.span.column - 1 :][:1] == "&":
+            return "put a text that begins with `&` in quotes"
+        case Sequence() | Mapping() if kinds == ["string"]:
+            return _bracket_hint(node)
+        case Scalar(str() as text) if kinds == ["integer"] and text[:1].isdigit():
+            return "write the number with digits alone"
         case Scalar(float()) if "integer" in kinds:
             return "sizes are exact integers"
         case Scalar("yes" | "no" | "on" | "off" | "True" | "False") if (
@@ -242,4 +260,18 @@ def _type_hint(node: Node, kinds: list[str]) -> str:
             return "a formula with brackets at its start needs quotes"
         case Scalar(int() | float()) if "string" in kinds:
             return "put the text in quotes"
+    return ""
+
+
+def _lone_key(node: Scalar) -> bool:
+    """Whether nothing, not even a colon, stands behind a key inside of braces."""
+    before = node.span.source[: node.span.column - 1].rstrip()
+    behind = node.rest.lstrip()[:1]
+    return not node.raw and not before.endswith(":") and behind in (",", "}")
+
+
+def _bracket_hint(node: Node) -> str:
+    opener = node.span.source[node.span.column - 1 :][:1]
+    if opener in ("[", "{"):
+        return f"put a text that begins with `{opener}` in quotes"
     return ""
