@@ -21,7 +21,7 @@ lint: $(VENV)/installed
 
 types: $(VENV)/installed
 	$(RUN) mypy generator docs/demo.py docs/diagnostics.py
-	$(RUN) mypy -p runtime -p metrale_arena
+	$(RUN) mypy -p runtime -p metrale_arena -p atlas_arena
 
 drift: $(VENV)/installed
 	$(RUN) arenagen check

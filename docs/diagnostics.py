@@ -71,9 +71,17 @@ def problems_of(path: Path) -> list[str]:
 
 
 def examples(corpus: list[Path]) -> dict[str, str]:
-    """The problem that shows each code: the first in the smallest file that has it."""
+    """The problem that shows each code: the first in the smallest file that has it.
+
+    A file that stands alone shows it rather than one that extends another.
+    """
     shown: dict[str, str] = {}
-    for path in sorted(corpus, key=lambda path: (path.stat().st_size, path.name)):
+
+    def rank(path: Path) -> tuple[bool, int, str]:
+        data = path.read_bytes()
+        return b"{extends:" in data, len(data), path.name
+
+    for path in sorted(corpus, key=rank):
         for problem in problems_of(path):
             code = problem.split(" ", 3)[2].rstrip(":")
             shown.setdefault(code, problem)

@@ -1,4 +1,4 @@
-"""Second opinion on the Metrale arena: every size worked out again in plain Python.
+"""Second opinion on both arenas: every size worked out again in plain Python.
 
 Written from the reference table alone; it shares no code, data or vocabulary with
 the generator, so an agreement between the two means something. A config is a mapping
@@ -156,6 +156,12 @@ METRALE_TRIMMED = (
     "fp8_act_scale_kmajor",
 )
 
+# Atlas clears and probes what Metrale does, but for the essentials of a prefill.
+ATLAS_TOKEN_MAJOR = METRALE_TOKEN_MAJOR
+ATLAS_ZERO_ALL = METRALE_ZERO_ALL
+ATLAS_ZERO_PREFILL = ("hidden_states", "residual")
+ATLAS_CHECKSUM = METRALE_CHECKSUM
+
 assert len(set(CONFIG_FIELDS)) == len(CONFIG_FIELDS) == 38
 assert len(set(METRALE_TOKEN_MAJOR)) == len(METRALE_TOKEN_MAJOR) == 30
 assert len(set(METRALE_ZERO_ALL)) == len(METRALE_ZERO_ALL) == 18
@@ -166,6 +172,7 @@ assert len(set(METRALE_TRIMMED)) == len(METRALE_TRIMMED) == 18
 _TRIMMED_FAMILIES = ("glm5_next", "glm5_next_text")
 _ATTENTION_KINDS = ("full_attention", "sliding_attention", "sparse_attention")
 _VERIFY_ROWS = 160
+_ATLAS_VERIFY_ROWS = 96
 _METADATA_AT = 32768  # bytes of scratch in front of the decode and verify blocks
 _MIB = 1024 * 1024
 
@@ -582,3 +589,141 @@ def metrale_trimmed(
         sm_count=sm_count,
     )
     return sum(untrimmed[name] for name in METRALE_TRIMMED)
+
+
+def _atlas_scratch(config: Config, tokens: int, meta_rows: int, max_blocks: int) -> int:
+    mrope = _flag(config, "mrope_interleaved")
+    top_k = _int(config, "num_experts_per_tok")
+    decode = _end(decode_meta_offsets(meta_rows, max_blocks))
+    verify = 2048 + 4 * _ATLAS_VERIFY_ROWS * max_blocks
+    return max(
+        64 * 1024,
+        prefill_scratch_bytes(config, tokens, max_blocks),
+        _METADATA_AT + decode,
+        _METADATA_AT + verify,
+        q12_batched_scratch_bytes(8, max(1, _cdiv(tokens, 8)), top_k, mrope),
+    )
+
+
+def atlas_sizes(
+    config: Config,
+    *,
+    max_batch_tokens: int,
+    max_seq_len: int,
+    kv_block_size: int,
+    max_batch_size: int,
+    native_q2: bool = False,
+    native_q2_mmq: bool = False,
+    sm_count: int = 48,
+) -> dict[str, int]:
+    """Bytes of every buffer of the Atlas arena, in the order of the table.
+
+    No row is padded, there is no trim, and split-K decode has one slot for each
+    multiprocessor.
+    """
+    m = max_batch_tokens
+    h = _int(config, "hidden_size")
+    ffn = _int(config, "intermediate_size")
+    q_heads = _int(config, "num_attention_heads")
+    hd = _int(config, "head_dim")
+    q = q_heads * hd
+    kv = _int(config, "num_key_value_heads") * hd
+    q_mul = 2 if _flag(config, "attn_gated") else 1
+    top_k = _int(config, "num_experts_per_tok")
+    experts = _int(config, "num_experts")
+    routed = experts + _int(config, "zero_expert_num")
+    latent = _int(config, "moe_latent_size")
+    gdn_heads = _int(config, "linear_num_value_heads")
+    rope = _int(config, "qk_rope_head_dim")
+    mla = _int(config, "kv_lora_rank") > 0
+    absorbed_row = q_heads * (_int(config, "kv_lora_rank") + rope) if mla else 0
+    hc = _int(config, "hc_mult")
+    rank = _int(config, "adapter_max_rank")
+    qkvz = ssm_qkvz_size(config)
+    d_inner = mamba2_d_inner(config)
+
+    blocks = max_seq_len // kv_block_size + 1 if kv_block_size else 256
+    meta_rows = max(32, max_batch_size)
+    k_rows = max(m, 3)
+    act = max(h, q, d_inner)
+    wide = max(h, ffn)
+    if experts:
+        up_row = max(top_k * _int(config, "moe_intermediate_size"), ffn)
+        down_row = top_k * (latent or h)
+    else:
+        up_row, down_row = ffn, h
+    chunked_gdn = (
+        gdn_heads > 0
+        and _int(config, "linear_key_head_dim") == 128
+        and _int(config, "linear_value_head_dim") == 128
+    )
+    ssd = _int(config, "mamba_num_heads") > 0 and _int(config, "ssm_state_size") > 0
+    indexer = (
+        _int(config, "index_topk") > 0 and _int(config, "index_compress_ratio") > 0
+    )
+    qkvz_row = max(
+        qkvz,
+        mamba2_in_proj_size(config),
+        kv + kv,
+        _int(config, "shared_expert_intermediate_size"),
+    )
+    narrow_row = max(
+        2 * gdn_heads, latent, max(_int(config, "q_lora_rank"), rope) if mla else 0
+    )
+    ordered_row = max(qkvz, mamba2_d_xbc(config), q, absorbed_row)
+
+    sizes = {
+        "hidden_states": m * h * 2,
+        "residual": m * h * 2,
+        "norm_output": m * max(h, d_inner) * 2,
+        "qkv_output": m * (q * q_mul + 2 * kv) * 2,
+        "attn_output": m * max(q, d_inner, absorbed_row) * 2,
+        "gate_logits": m * routed * 2 if experts else 256,
+        "gate_logits_f32": m * routed * 4 if experts else 256,
+        "moe_router_in_f32": m * h * 4 if experts else 256,
+        "moe_output": m * h * 2,
+        "logits": min(m, max(_ATLAS_VERIFY_ROWS, meta_rows + 1))
+        * _int(config, "vocab_size")
+        * 2,
+        "ssm_qkvz": max(m * qkvz_row * 2, 256),
+        "ssm_ba": max(m * narrow_row * 2, 256),
+        "ssm_deinterleaved": max(m * ordered_row * 2, 256),
+        "ssm_gates": max(m * 2 * gdn_heads * 4, 256),
+        "ssm_conv_out_f32": max(
+            m * qkvz * 4, m * q_heads * rope * 2 if mla else 0, 256
+        ),
+        "scratch": _atlas_scratch(config, m, meta_rows, blocks),
+        "expert_gate_out": k_rows * up_row * 2,
+        "expert_up_out": k_rows * up_row * 2,
+        "expert_down_out": k_rows * down_row * 2,
+        "splitk_workspace": max(sm_count, 1) * (hd + 2) * 4,
+        "o_latent": max(
+            m * _int(config, "o_groups") * _int(config, "o_lora_rank") * 2, 256
+        ),
+        "norm_unit_w": max(h, d_inner) * 2,
+        "hc_streams": m * hc * h * 2 if hc else 256,
+        "hc_post": max(m * hc * 4, 256),
+        "hc_comb": max(m * hc * hc * 4, 256),
+        "hc_lowrank_scratch": (
+            _hc_lowrank_scratch(config, m) if hc and _int(config, "hc_lowrank") else 256
+        ),
+        "qsa_select_scratch": (
+            _qsa_select_scratch(config, max_seq_len) if indexer else 256
+        ),
+        "gdn_fla_scratch": _gdn_fla_scratch(config, m) if chunked_gdn else 0,
+        "ssd_scratch": _ssd_scratch(config, m) if ssd else 0,
+        "token_ids": max(m * 4, 256),
+        "ffn_act_q8": 0 if experts else m * _up(wide, 256) * 4 + _MIB,
+        "ffn_act_a": 0 if experts else m * wide,
+        "ffn_act_scale": 0 if experts else m * (wide // 32) * 4,
+        "fp8_act": m * act,
+        "fp8_act_scale": m * _cdiv(act, 128) * 4,
+        "q2_dequant_scratch": q2_dequant_scratch_bytes(config) if native_q2 else 0,
+        "lora_xa": m * rank * 2,
+        "lora_delta": m * max(h, ffn, q_mul * q) * 2 if rank else 0,
+        "lora_hact": m * ffn * 2 if rank else 0,
+        "lora_seq_slot": m * 4 if rank else 0,
+        "q2_act_q8": m * _up(max(wide, q), 256) * 4 + _MIB if native_q2_mmq else 0,
+    }
+    assert len(sizes) == 41
+    return sizes

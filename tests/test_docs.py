@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from arenagen.compile import Text, check_source, emit, read_schema
+from arenagen.model import Uses
 from driver.simulated import Driver
 
 pytest_plugins = ["driver.plugin"]
@@ -64,7 +65,7 @@ def run(command: list[str], folder: Path) -> str:
 
 def test_every_kind_of_block_is_known() -> None:
     known = {"console", "demo", "diff", "python", "python cuda", "toml", "yaml"}
-    known |= {"problem", "yaml schema"}
+    known |= {"problem", "yaml extends", "yaml schema"}
     kinds = {
         match["kind"]
         for page in PAGES
@@ -183,6 +184,22 @@ def test_schemas_in_the_docs_generate(body: str) -> None:
     files = emit(check_source(schema, warnings, None), "docs.yaml")
     assert {"arena.py", "sizes.py", "runtime/host.py"} <= files.keys()
     assert "families.py" not in files
+
+
+@pytest.mark.parametrize("body", cases("yaml extends"))
+def test_extending_schemas_in_the_docs_generate(body: str) -> None:
+    base = blocks(ROOT / "docs/language.md", "yaml schema")[0]
+    schema, warnings = read_schema(
+        Text("docs.yaml", body.encode()),
+        lambda name, path: {"tiny.yaml": Text(path, base.encode())}[path],
+    )
+    assert warnings == ()
+    # The page says what becomes of it.
+    assert schema.arena.class_name == "BufferArena"
+    names = [each.name for each in schema.buffers]
+    assert names == ["hidden_states", "ffn_out", "router"]
+    assert isinstance(schema.buffers[1].extent, Uses)
+    assert "arena.py" in emit(check_source(schema, warnings, None), "docs.yaml")
 
 
 def test_the_listed_pairs_are_those_of_the_project() -> None:

@@ -118,10 +118,11 @@ def installed(request: pytest.FixtureRequest, shared: Path, dist: Path) -> Insta
         run(*pip, python, "install", the(dist, f"*.{request.param}"), cwd=folder)
         project = folder / "my project"
         project.mkdir()
-        for name in ("metrale.yaml", "huggingface.yaml"):
+        for name in ("metrale.yaml", "atlas.yaml", "huggingface.yaml"):
             shutil.copy(ROOT / "schema" / name, project)
         command = folder / "my venv/bin/arenagen"
         run(command, "generate", "metrale.yaml", "-o", "the output", cwd=project)
+        run(command, "generate", "atlas.yaml", "-o", "the other output", cwd=project)
 
     folder = once(shared / f"from {request.param[:3]}", install)
     scripts = folder / "my venv/bin"
@@ -168,6 +169,8 @@ def test_the_installed_generator_emits_the_committed_bytes(
     installed: Installed,
 ) -> None:
     assert contents(installed.project / "the output") == contents(PACKAGE)
+    other = contents(installed.project / "the other output")
+    assert other == contents(ROOT / "generated/atlas_arena")
 
 
 def test_the_installed_generator_checks_what_it_emitted(installed: Installed) -> None:
@@ -231,6 +234,17 @@ def test_the_emitted_package_needs_the_standard_library_alone(
         assert shown == "released\n"
 
 
+def test_the_installed_generator_writes_a_page(installed: Installed) -> None:
+    config = ROOT / "tests/data/Qwen3-32B.json"
+    run(
+        *(installed.command, "report", "-s", "metrale.yaml", "-c", config),
+        *("-M", "1", "-o", "report.html"),
+        cwd=installed.project,
+    )
+    page = (installed.project / "report.html").read_text(encoding="utf-8")
+    assert "Qwen3-32B.json" in page and page.endswith("</html>\n")
+
+
 def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
     version = arenagen.__version__
     wheel = the(dist, "*.whl")
@@ -244,6 +258,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
         for folder, pattern in (
             (ROOT / "generator/arenagen", "**/*.py"),
             (ROOT / "generator/arenagen", "py.typed"),
+            (ROOT / "generator/arenagen", "page/page.*"),
+            (ROOT / "generator/arenagen", "page/*.jinja"),
             (ROOT, "templates/**/*.jinja"),
             (ROOT, "templates/**/*.py"),
             (ROOT, "schema/*.schema.json"),
@@ -264,9 +280,11 @@ def test_the_sdist_holds_what_is_needed_to_work_on_it(dist: Path) -> None:
         "pyproject.toml",
         "README.md",
         "schema/metrale.yaml",
+        "schema/atlas.yaml",
         "schema/huggingface.yaml",
         "templates/arena.py.jinja",
         "generated/metrale_arena/arena.py",
+        "generated/atlas_arena/arena.py",
         "tests/test_packaging.py",
         "generator/arenagen/cli.py",
     ):

@@ -24,6 +24,7 @@ TREES = {
 }
 TEMPLATES = sorted((ROOT / "templates").glob("*.jinja"))
 TEMPLATE_IDS = [path.name for path in TEMPLATES]
+PAGE_TEMPLATES = sorted((GENERATOR / "page").glob("*.jinja"))
 
 
 def tracked() -> list[str]:
@@ -281,16 +282,46 @@ def test_templates_decide_nothing(path: Path) -> None:
             assert STATEMENT.fullmatch(statement.strip(" -")), match[0]
 
 
+@pytest.mark.parametrize("path", PAGE_TEMPLATES, ids=lambda path: path.name)
+def test_templates_of_the_page_decide_nothing(path: Path) -> None:
+    """The same, and a template may be made of others; escaping is never turned off."""
+    for match in EXPRESSION.finditer(path.read_text(encoding="utf-8")):
+        printed, statement = match.groups()
+        if printed is not None:
+            assert re.fullmatch(r"[\w.]+", printed.strip()), match[0]
+        elif not re.fullmatch(r'include "\w+\.html\.jinja"', statement.strip()):
+            assert STATEMENT.fullmatch(statement.strip()), match[0]
+
+
 @pytest.mark.parametrize("path", TEMPLATES, ids=TEMPLATE_IDS)
 def test_templates_are_short(path: Path) -> None:
     lines = path.read_text(encoding="utf-8").count("\n")
     assert lines <= 120 or path.name == ARENA
 
 
-def test_templates_are_those_that_are_rendered() -> None:
+PACKAGES = sorted(path.parent for path in (ROOT / "generated").glob("*/__init__.py"))
+every_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+
+
+def test_every_emitted_package_is_listed_in_the_project() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    pairs = re.findall(r'^schema = "(.*)"\noutput = "(.*)"$', text, re.MULTILINE)
+    assert pairs == [
+        ("schema/metrale.yaml", "generated/metrale_arena"),
+        ("schema/atlas.yaml", "generated/atlas_arena"),
+    ]
+    assert {output for _, output in pairs} == {
+        path.relative_to(ROOT).as_posix() for path in PACKAGES
+    }
+    types = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert all(f"-p {path.name}" in types for path in PACKAGES)
+
+
+@every_package
+def test_templates_are_those_that_are_rendered(package: Path) -> None:
     emitted = {
-        path.relative_to(ROOT / "generated/metrale_arena").as_posix()
-        for path in (ROOT / "generated/metrale_arena").rglob("*")
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
     runtime = {
@@ -299,9 +330,10 @@ def test_templates_are_those_that_are_rendered() -> None:
     assert {path.name.removesuffix(".jinja") for path in TEMPLATES} | runtime == emitted
 
 
-def test_runtime_modules_are_emitted_as_they_are() -> None:
+@every_package
+def test_runtime_modules_are_emitted_as_they_are(package: Path) -> None:
     for path in sorted((ROOT / "templates/runtime").glob("*.py")):
-        emitted = ROOT / "generated/metrale_arena/runtime" / path.name
+        emitted = package / "runtime" / path.name
         text = emitted.read_text(encoding="utf-8").split("\n", 1)[1].removeprefix("\n")
         assert text == path.read_text(encoding="utf-8"), path.name
 

@@ -89,6 +89,18 @@ from .runtime.teardown import ModelResource, Teardown
 from .runtime.tensor import TensorView, ViewError
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
+from .uses import (
+    GdnFlaScratchRegions,
+    HcLowrankScratchGemmRegions,
+    HcLowrankScratchSplitRegions,
+    QsaSelectScratchRegions,
+    ScratchDecodeRegions,
+    ScratchPrefillRegions,
+    ScratchVerifyRegions,
+    SsdScratchRegions,
+    SsmQkvzPrefillKvRegions,
+    required_bytes,
+)
 
 __all__ = [
     "ACT_SCALE_BLOCK",
@@ -141,7 +153,10 @@ __all__ = [
     "Debug",
     "DecodeMetaLayout",
     "DevicePtr",
+    "GdnFlaScratchRegions",
     "GpuBackend",
+    "HcLowrankScratchGemmRegions",
+    "HcLowrankScratchSplitRegions",
     "HostBackend",
     "LayoutError",
     "Levers",
@@ -151,11 +166,17 @@ __all__ = [
     "OutOfMemoryError",
     "Overrun",
     "PointerError",
+    "QsaSelectScratchRegions",
     "Region",
     "ReleaseError",
     "ReleasedError",
+    "ScratchDecodeRegions",
+    "ScratchPrefillRegions",
+    "ScratchVerifyRegions",
     "SelfcheckReport",
     "SizeError",
+    "SsdScratchRegions",
+    "SsmQkvzPrefillKvRegions",
     "Stream",
     "Target",
     "Teardown",
@@ -169,6 +190,7 @@ __all__ = [
     "q2_dequant_scratch_bytes",
     "q12_batched_scratch_bytes",
     "q12_batched_scratch_bytes_varlen",
+    "required_bytes",
     "selfcheck",
     "ssm_rowwise_w_bf16_bytes",
     "ssm_rowwise_w_bf16_bytes_for",

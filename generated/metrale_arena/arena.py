@@ -14,8 +14,25 @@ from weakref import ref
 from .buffers import BUFFERS
 from .config import ModelConfig
 from .constants import DECODE_META_MIN_ROWS, UNPAGED_BLOCKS
-from .layouts import DecodeMetaLayout, MoeFp8ScratchPtr
+from .inputs import Inputs
+from .layouts import DecodeMetaLayout
 from .levers import Levers
+from .pointers import (
+    AttnOutputPtr,
+    ExpertDownOutPtr,
+    ExpertGateOutPtr,
+    ExpertUpOutPtr,
+    GdnFlaScratchPtr,
+    HcLowrankScratchPtr,
+    MoeFp8ScratchPtr,
+    QsaSelectScratchPtr,
+    ScratchPtr,
+    SsdScratchPtr,
+    SsmBaPtr,
+    SsmConvOutF32Ptr,
+    SsmDeinterleavedPtr,
+    SsmQkvzPtr,
+)
 from .runtime.backend import GpuBackend, Stream
 from .runtime.checksum import ChecksumReport, checksum_buffer
 from .runtime.debug import Debug, Guards, Overrun, guard_bytes
@@ -39,6 +56,7 @@ from .runtime.view import shape_of_view, view_device
 from .shapes import Shapes, buffer_shapes
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
+from .uses import required_bytes
 
 _log: Final = logging.getLogger(__name__)
 
@@ -427,6 +445,7 @@ class BufferArena:
         "_clear": "Enqueues a zeroing plan on the backend.",
         "_gpu": "The backend that holds the memory.",
         "_guards": "The guards of a debug arena.",
+        "_inputs": "What the sizes were computed with.",
         "_memory": "The allocations.",
         "_released": "Whether release has begun.",
         "_shapes": "The shapes of views, by tokens.",
@@ -568,6 +587,15 @@ class BufferArena:
         self.kv_block_size = kv_block_size
         self.max_batch_size = max_batch_size
         self._gpu: GpuBackend = HostBackend() if gpu is None else gpu
+        self._inputs = Inputs(
+            config,
+            max_batch_tokens,
+            max_seq_len,
+            kv_block_size,
+            max_batch_size,
+            levers,
+            target,
+        )
         self._clear = new_clear(self._gpu)
         self._guards: Guards | None = None
         self._shapes: dict[int, dict[str, Shapes]] = {}
@@ -648,7 +676,7 @@ class BufferArena:
 
     def _allocate(self) -> None:
         memory, sizes = self._memory, self.sizes
-        M = self.max_batch_tokens
+        arena = ref(self)
         self.hidden_states = memory.take("hidden_states")
         self.hidden_states_bytes = sizes.hidden_states
         self.residual = memory.take("residual")
@@ -657,7 +685,7 @@ class BufferArena:
         self.norm_output_bytes = sizes.norm_output
         self.qkv_output = memory.take("qkv_output")
         self.qkv_output_bytes = sizes.qkv_output
-        self.attn_output = memory.take("attn_output")
+        self.attn_output = AttnOutputPtr.bind(memory.take("attn_output"), arena)
         self.attn_output_bytes = sizes.attn_output
         self.gate_logits = memory.take("gate_logits")
         self.gate_logits_bytes = sizes.gate_logits
@@ -669,23 +697,31 @@ class BufferArena:
         self.moe_output_bytes = sizes.moe_output
         self.logits = memory.take("logits")
         self.logits_bytes = sizes.logits
-        self.ssm_qkvz = memory.take("ssm_qkvz")
+        self.ssm_qkvz = SsmQkvzPtr.bind(memory.take("ssm_qkvz"), arena)
         self.ssm_qkvz_bytes = sizes.ssm_qkvz
-        self.ssm_ba = memory.take("ssm_ba")
+        self.ssm_ba = SsmBaPtr.bind(memory.take("ssm_ba"), arena)
         self.ssm_ba_bytes = sizes.ssm_ba
-        self.ssm_deinterleaved = memory.take("ssm_deinterleaved")
+        self.ssm_deinterleaved = SsmDeinterleavedPtr.bind(
+            memory.take("ssm_deinterleaved"), arena
+        )
         self.ssm_deinterleaved_bytes = sizes.ssm_deinterleaved
         self.ssm_gates = memory.take("ssm_gates")
         self.ssm_gates_bytes = sizes.ssm_gates
-        self.ssm_conv_out_f32 = memory.take("ssm_conv_out_f32")
+        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.bind(
+            memory.take("ssm_conv_out_f32"), arena
+        )
         self.ssm_conv_out_f32_bytes = sizes.ssm_conv_out_f32
-        self.scratch = memory.take("scratch")
+        self.scratch = ScratchPtr.bind(memory.take("scratch"), arena)
         self.scratch_bytes = sizes.scratch
-        self.expert_gate_out = memory.take("expert_gate_out")
+        self.expert_gate_out = ExpertGateOutPtr.bind(
+            memory.take("expert_gate_out"), arena
+        )
         self.expert_gate_out_bytes = sizes.expert_gate_out
-        self.expert_up_out = memory.take("expert_up_out")
+        self.expert_up_out = ExpertUpOutPtr.bind(memory.take("expert_up_out"), arena)
         self.expert_up_out_bytes = sizes.expert_up_out
-        self.expert_down_out = memory.take("expert_down_out")
+        self.expert_down_out = ExpertDownOutPtr.bind(
+            memory.take("expert_down_out"), arena
+        )
         self.expert_down_out_bytes = sizes.expert_down_out
         self.splitk_workspace = memory.take("splitk_workspace")
         self.splitk_workspace_bytes = sizes.splitk_workspace
@@ -699,13 +735,19 @@ class BufferArena:
         self.hc_post_bytes = sizes.hc_post
         self.hc_comb = memory.take("hc_comb")
         self.hc_comb_bytes = sizes.hc_comb
-        self.hc_lowrank_scratch = memory.take("hc_lowrank_scratch")
+        self.hc_lowrank_scratch = HcLowrankScratchPtr.bind(
+            memory.take("hc_lowrank_scratch"), arena
+        )
         self.hc_lowrank_scratch_bytes = sizes.hc_lowrank_scratch
-        self.qsa_select_scratch = memory.take("qsa_select_scratch")
+        self.qsa_select_scratch = QsaSelectScratchPtr.bind(
+            memory.take("qsa_select_scratch"), arena
+        )
         self.qsa_select_scratch_bytes = sizes.qsa_select_scratch
-        self.gdn_fla_scratch = memory.take("gdn_fla_scratch")
+        self.gdn_fla_scratch = GdnFlaScratchPtr.bind(
+            memory.take("gdn_fla_scratch"), arena
+        )
         self.gdn_fla_scratch_bytes = sizes.gdn_fla_scratch
-        self.ssd_scratch = memory.take("ssd_scratch")
+        self.ssd_scratch = SsdScratchPtr.bind(memory.take("ssd_scratch"), arena)
         self.ssd_scratch_bytes = sizes.ssd_scratch
         self.token_ids = memory.take("token_ids")
         self.token_ids_bytes = sizes.token_ids
@@ -722,11 +764,7 @@ class BufferArena:
         self.fp8_act = memory.take("fp8_act")
         self.fp8_act_bytes = sizes.fp8_act
         self.moe_fp8_scratch = MoeFp8ScratchPtr.bind(
-            memory.take("moe_fp8_scratch"),
-            sizes.moe_fp8_scratch,
-            ref(self),
-            self.config,
-            rows=M,
+            memory.take("moe_fp8_scratch"), arena
         )
         self.moe_fp8_scratch_bytes = sizes.moe_fp8_scratch
         self.fp8_act_scale = memory.take("fp8_act_scale")
@@ -770,7 +808,7 @@ class BufferArena:
         self.norm_output_bytes = 0
         self.qkv_output = NULL
         self.qkv_output_bytes = 0
-        self.attn_output = NULL
+        self.attn_output = AttnOutputPtr.NULL
         self.attn_output_bytes = 0
         self.gate_logits = NULL
         self.gate_logits_bytes = 0
@@ -782,23 +820,23 @@ class BufferArena:
         self.moe_output_bytes = 0
         self.logits = NULL
         self.logits_bytes = 0
-        self.ssm_qkvz = NULL
+        self.ssm_qkvz = SsmQkvzPtr.NULL
         self.ssm_qkvz_bytes = 0
-        self.ssm_ba = NULL
+        self.ssm_ba = SsmBaPtr.NULL
         self.ssm_ba_bytes = 0
-        self.ssm_deinterleaved = NULL
+        self.ssm_deinterleaved = SsmDeinterleavedPtr.NULL
         self.ssm_deinterleaved_bytes = 0
         self.ssm_gates = NULL
         self.ssm_gates_bytes = 0
-        self.ssm_conv_out_f32 = NULL
+        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.NULL
         self.ssm_conv_out_f32_bytes = 0
-        self.scratch = NULL
+        self.scratch = ScratchPtr.NULL
         self.scratch_bytes = 0
-        self.expert_gate_out = NULL
+        self.expert_gate_out = ExpertGateOutPtr.NULL
         self.expert_gate_out_bytes = 0
-        self.expert_up_out = NULL
+        self.expert_up_out = ExpertUpOutPtr.NULL
         self.expert_up_out_bytes = 0
-        self.expert_down_out = NULL
+        self.expert_down_out = ExpertDownOutPtr.NULL
         self.expert_down_out_bytes = 0
         self.splitk_workspace = NULL
         self.splitk_workspace_bytes = 0
@@ -812,13 +850,13 @@ class BufferArena:
         self.hc_post_bytes = 0
         self.hc_comb = NULL
         self.hc_comb_bytes = 0
-        self.hc_lowrank_scratch = NULL
+        self.hc_lowrank_scratch = HcLowrankScratchPtr.NULL
         self.hc_lowrank_scratch_bytes = 0
-        self.qsa_select_scratch = NULL
+        self.qsa_select_scratch = QsaSelectScratchPtr.NULL
         self.qsa_select_scratch_bytes = 0
-        self.gdn_fla_scratch = NULL
+        self.gdn_fla_scratch = GdnFlaScratchPtr.NULL
         self.gdn_fla_scratch_bytes = 0
-        self.ssd_scratch = NULL
+        self.ssd_scratch = SsdScratchPtr.NULL
         self.ssd_scratch_bytes = 0
         self.token_ids = NULL
         self.token_ids_bytes = 0
@@ -834,7 +872,7 @@ class BufferArena:
         self.ffn_gate_up_fused_bytes = 0
         self.fp8_act = NULL
         self.fp8_act_bytes = 0
-        self.moe_fp8_scratch = MoeFp8ScratchPtr.absent()
+        self.moe_fp8_scratch = MoeFp8ScratchPtr.NULL
         self.moe_fp8_scratch_bytes = 0
         self.fp8_act_scale = NULL
         self.fp8_act_scale_bytes = 0
@@ -1107,6 +1145,49 @@ class BufferArena:
         """
         self._require_live("carve_ssm_rowwise_w_bf16")
         return self._ssm_rowwise_w_bf16_slab.carve(nbytes)
+
+    def required_bytes(
+        self,
+        buffer: str,
+        use: str | None = None,
+        *,
+        tokens: int | None = None,
+        max_seq_len: int | None = None,
+        kv_block_size: int | None = None,
+        max_batch_size: int | None = None,
+    ) -> int:
+        """Bytes that a use of a buffer takes, or the whole buffer without a use.
+
+        What a batch needs, also one beyond the arena's limits: it fits where this is at
+        most the buffer's own bytes. A limit that is None is the arena's.
+
+        buffer: its name.
+        use: the name of one of its uses.
+        tokens: tokens of the pass.
+        max_seq_len: tokens of the longest sequence.
+        kv_block_size: tokens of one KV cache block; 0 when the cache is not paged.
+        max_batch_size: sequences of the largest batch.
+
+        Raise ConfigError for an unknown buffer or use and for a limit out of range,
+        SizeError for a size that cannot exist.
+        """
+        inputs = self._inputs.of_pass(
+            tokens,
+            max_seq_len=max_seq_len,
+            kv_block_size=kv_block_size,
+            max_batch_size=max_batch_size,
+        )
+        return required_bytes(
+            self.config,
+            buffer,
+            use,
+            max_batch_tokens=inputs.max_batch_tokens,
+            max_seq_len=inputs.max_seq_len,
+            kv_block_size=inputs.kv_block_size,
+            max_batch_size=inputs.max_batch_size,
+            levers=self.levers,
+            target=self.target,
+        )
 
     def tensor(
         self, name: str, *, tokens: int | None = None, use: str | None = None

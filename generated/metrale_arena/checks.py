@@ -16,6 +16,7 @@ from .runtime.memory import PLACEMENTS, Placement
 from .runtime.selfcheck import Selfcheck, SelfcheckReport
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
+from .uses import USES
 
 
 def selfcheck(
@@ -84,6 +85,7 @@ def selfcheck(
         rows_methods={"zero_all": "zero_all_rows"},
         carve_methods={"ssm_rowwise_w_bf16": "carve_ssm_rowwise_w_bf16"},
         layouts=("decode_meta",),
+        uses=USES,
         gpu=backend,
     )
     check.compare("total_bytes", sizes.total_bytes, sum(sizes.as_dict().values()))

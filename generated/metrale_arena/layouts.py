@@ -4,15 +4,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-from weakref import ref
+from typing import NamedTuple
 
 from .config import ModelConfig
 from .constants import FP8_BLOCK, MOE_SMALL_EXPERTS, MOE_TILE_COLUMNS, MOE_TILE_ROWS
 from .runtime.device import NULL, DevicePtr
-from .runtime.errors import LayoutError
 from .runtime.layout import Region, place
-from .runtime.numeric import check_int
 
 
 def decode_meta_bytes(rows: int, max_blocks_per_row: int) -> int:
@@ -246,66 +243,3 @@ class MoeFp8Layout(NamedTuple):
             small_total_tiles,
             end,
         )
-
-
-class MoeFp8ScratchPtr(DevicePtr):
-    """Pointer to moe_fp8_scratch, and the way to its regions: call it.
-
-    An int like every DevicePtr; NULL when the buffer does not exist.
-    """
-
-    _arena: ref[Any]
-    _capacity: int
-    _config: ModelConfig
-    _rows: int
-
-    @classmethod
-    def bind(
-        cls,
-        ptr: DevicePtr,
-        capacity: int,
-        arena: ref[Any],
-        config: ModelConfig,
-        *,
-        rows: int,
-    ) -> MoeFp8ScratchPtr:
-        """The pointer to a buffer of `capacity` bytes, sized for these arguments."""
-        bound = cls(ptr)
-        bound._arena = arena
-        bound._capacity = capacity if ptr else 0
-        bound._config = config
-        bound._rows = rows
-        return bound
-
-    @classmethod
-    def absent(cls) -> MoeFp8ScratchPtr:
-        """The NULL pointer of an arena without this buffer."""
-        absent = cls(NULL)
-        absent._capacity = 0
-        absent._rows = 0
-        return absent
-
-    @property
-    def most(self) -> dict[str, int]:
-        """The largest value of each argument."""
-        return {"rows": self._rows}
-
-    def __call__(self, rows: int) -> MoeFp8Layout:
-        """The regions of moe_fp8_scratch for a pass, with their pointers.
-
-        rows: tokens of the pass.
-
-        Raise LayoutError for more than the buffer was sized for, and where there is no
-        buffer (gated off, trimmed or released), ConfigError for less than 1.
-        """
-        asked = f"rows={rows}"
-        check_int("rows", rows, 1)
-        arena = None if self.is_null else self._arena()
-        if arena is None or arena.released:
-            raise LayoutError("moe_fp8_scratch", asked, 0)
-        layout = MoeFp8Layout.of(self._config, rows=rows, base=self)
-        if rows > self._rows or layout.nbytes > self._capacity:
-            most = f"rows={self._rows}"
-            asked = f"{asked} ({layout.nbytes} bytes), at most {most}"
-            raise LayoutError("moe_fp8_scratch", asked, self._capacity)
-        return layout

@@ -522,6 +522,58 @@ _WARNINGS = (
     ),
 )
 
+_EXTENDING = (
+    Code(
+        "AR087",
+        "base that cannot be read",
+        "The file that `arena.extends` names is not there, or cannot be read.",
+        "Correct the path, which is relative to the file that it stands in.",
+    ),
+    Code(
+        "AR088",
+        "schema that extends itself",
+        "The bases lead back to a schema that they began with.",
+        "Break the ring.",
+    ),
+    Code(
+        "AR089",
+        "too many bases",
+        "Each schema extends another, and no end is in sight.",
+        "Extend a schema nearer to the last one.",
+    ),
+    Code(
+        "AR100",
+        "base that is no schema",
+        "The file that `arena.extends` names has no section `arena`.",
+        "Name the file of a schema.",
+    ),
+    Code(
+        "AR101",
+        "nothing to remove",
+        "A path of `remove` leads to nothing that a base has.",
+        "Correct the path, or delete it.",
+    ),
+    Code(
+        "AR102",
+        "`remove` without a base",
+        "A schema that extends no other has nothing to remove from.",
+        "Add `extends` to the section `arena`, or delete `remove`.",
+    ),
+    Code(
+        "AR103",
+        "override that changes nothing",
+        "The base says the same, so that the override only looks as if it mattered.",
+        "Delete it.",
+        "warning",
+    ),
+    Code(
+        "AR104",
+        "package of the base",
+        "Two packages of one name could not be imported side by side.",
+        "Give the package a name of its own.",
+    ),
+)
+
 _FAMILIES = (
     Code(
         "AR090",
@@ -576,6 +628,7 @@ SECTIONS: dict[str, tuple[Code, ...]] = {
     "Names": _NAMES,
     "Meaning": _MEANING,
     "Suspicious": _WARNINGS,
+    "Extending a schema": _EXTENDING,
     "Family tables": _FAMILIES,
 }
 CODES: dict[str, Code] = {

@@ -10,7 +10,17 @@ from typing import Protocol
 
 from . import naming
 from .errors import Problem, Span, did_you_mean
-from .model import LayoutCall, Regions, Schema, Uses
+from .model import (
+    Bytes,
+    Extent,
+    Region,
+    Regions,
+    Schema,
+    Shape,
+    SingleExtent,
+    Use,
+    Uses,
+)
 from .symbols import Symbols
 
 _ANOTHER = "choose another name"
@@ -71,6 +81,12 @@ def check_identifiers(symbols: Symbols) -> Iterator[Problem]:
     for name, span in (*_parts(schema), (arena.package, arena.places["package"])):
         if why := naming.bad_member(name):
             yield _bad_name(name, why, span)
+    for use in _uses(schema):
+        if why := naming.bad_use(use.name):
+            yield _bad_name(use.name, why, use.span)
+    for region in _buffer_regions(schema):
+        if why := naming.bad_field(region.name):
+            yield _bad_name(region.name, why, region.span)
 
 
 def _bad_name(name: str, why: str, span: Span) -> Problem:
@@ -78,21 +94,28 @@ def _bad_name(name: str, why: str, span: Span) -> Problem:
 
 
 def _parts(schema: Schema) -> Iterator[tuple[str, Span]]:
-    """Names of groups, their methods, trims, uses and regions of buffers."""
+    """Names of groups, their methods and trims."""
     for group in schema.groups:
         yield group.name, group.span
         yield group.method, group.places["method"]
         if group.rows_method is not None:
             yield group.rows_method, group.places["rows_method"]
     yield from ((each.name, each.span) for each in schema.trims)
+
+
+def _uses(schema: Schema) -> Iterator[Use]:
     for buffer in schema.buffers:
         if isinstance(buffer.extent, Uses):
-            for use in buffer.extent.items:
-                yield use.name, use.span
-                if isinstance(use.extent, Regions):
-                    yield from ((e.name, e.span) for e in use.extent.items)
-        elif isinstance(buffer.extent, Regions):
-            yield from ((each.name, each.span) for each in buffer.extent.items)
+            yield from buffer.extent.items
+
+
+def _buffer_regions(schema: Schema) -> Iterator[Region]:
+    """The regions of buffers and of their uses."""
+    extents: list[Extent] = [each.extent for each in schema.buffers]
+    extents += [each.extent for each in _uses(schema)]
+    for extent in extents:
+        if isinstance(extent, Regions):
+            yield from extent.items
 
 
 def check_namespace(symbols: Symbols) -> Iterator[Problem]:
@@ -177,6 +200,21 @@ def check_members(symbols: Symbols) -> Iterator[Problem]:
                 f"`{buffer.name}` is a member of every BufferSizes",
                 buffer.span,
                 hint=_ANOTHER,
+            )
+    for use in _uses(schema):
+        if use.name in naming.POINTER_MEMBERS:
+            yield Problem(
+                "AR053", f"`{use.name}`, a use, is a member of every pointer", use.span
+            )
+    for limit in schema.limits:
+        if limit.name in naming.LIMIT_MEMBERS and not (
+            limit.tokens and limit.name == "tokens"
+        ):
+            yield Problem(
+                "AR053",
+                f"`{limit.name}`, a limit, is used by what takes limits itself",
+                limit.span,
+                hint="choose another name",
             )
     for lever in schema.levers:
         if lever.name in naming.LEVER_MEMBERS:
@@ -290,14 +328,26 @@ def _made(schema: Schema) -> Iterator[tuple[str, str, Span]]:
         yield naming.layout_function(layout.name), f"the size {of}", layout.span
     for buffer in schema.buffers:
         of = f"of the buffer `{buffer.name}`"
-        if isinstance(buffer.extent, LayoutCall):
-            name = naming.layout_pointer_class(buffer.name)
-            yield name, f"the pointer {of}", buffer.span
-        elif isinstance(buffer.extent, Uses):
-            for use in buffer.extent.items:
-                if isinstance(use.extent, Regions):
-                    what = f"the end of the use `{use.name}` {of}"
-                    yield naming.use_end(buffer.name, use.name), what, use.span
+        if isinstance(buffer.extent, Shape | Bytes):
+            continue
+        yield naming.pointer_class(buffer.name), f"the pointer {of}", buffer.span
+        if not isinstance(buffer.extent, Uses):
+            yield from _made_of_part(buffer.name, "", buffer.extent, of, buffer.span)
+            continue
+        for use in buffer.extent.items:
+            what = f"of the use `{use.name}` {of}"
+            yield from _made_of_part(buffer.name, use.name, use.extent, what, use.span)
+            if isinstance(use.extent, Regions):
+                name = naming.use_end(buffer.name, use.name)
+                yield name, f"the end {what}", use.span
+
+
+def _made_of_part(
+    buffer: str, use: str, extent: SingleExtent, of: str, span: Span
+) -> Iterator[tuple[str, str, Span]]:
+    yield naming.place_function(buffer, use), f"the layout {of}", span
+    if isinstance(extent, Regions):
+        yield naming.record_class(buffer, use), f"the regions {of}", span
 
 
 def check_references(symbols: Symbols) -> Iterator[Problem]:

@@ -17,8 +17,8 @@ from .model import Doc
 from .source import locate
 from .symbols import Symbols, extent_formulas, layout_calls
 
-# Smaller numbers are counts and factors more often than a constant's value.
-LEAST_LITERAL = 16
+# Smaller numbers are counts, factors and widths more often than a constant's value.
+LEAST_LITERAL = 65
 
 
 def check_unused(symbols: Symbols) -> Iterator[Problem]:

@@ -15,8 +15,10 @@ import click
 from . import __version__
 from .commands.check import check
 from .commands.doctor import doctor
+from .commands.explain import explain
 from .commands.generate import generate
 from .commands.lint import lint
+from .commands.report import report
 from .commands.sizes import sizes
 from .commands.zero_plan import zero_plan
 
@@ -32,7 +34,9 @@ for command in (
     check,
     lint,
     sizes,
+    explain,
     zero_plan,
+    report,
     doctor,
 ):
     cli.add_command(command)

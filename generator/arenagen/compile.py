@@ -7,20 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .chain import OpenBase, no_base, read_chain
 from .check import check
-from .errors import InputProblems, Problem
+from .errors import InputProblems, Problem, sort_problems
+from .extend import extend
 from .families import FamilyTable, load_families
-from .load import load
+from .load import load_nodes, shaped
 from .model import Schema
-from .source import decode
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """The bytes of an input and the name that problems call it by."""
-
-    name: str
-    data: bytes
+from .source import Text, decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +26,23 @@ class Checked:
     warnings: tuple[Problem, ...]
 
 
-def read_schema(text: Text) -> tuple[Schema, tuple[Problem, ...]]:
-    """The model of a schema and its warnings. Raises InputProblems with every error."""
-    schema = load(decode(text.data, text.name), text.name)
-    problems = check(schema)
+def read_schema(
+    text: Text, open_base: OpenBase = no_base
+) -> tuple[Schema, tuple[Problem, ...]]:
+    """The model of a schema and its warnings. Raises InputProblems with every error.
+
+    Where the schema extends another, `open_base` gives the bytes of that one.
+    """
+    whole = extend(read_chain(text, open_base))
+    try:
+        schema = load_nodes(shaped(whole.root) if whole.extends else whole.root)
+    except InputProblems as error:
+        found = (*whole.problems, *error.problems)
+        raise InputProblems(map(whole.explain, found)) from None
+    problems = [whole.explain(each) for each in (*whole.problems, *check(schema))]
     if any(problem.severity == "error" for problem in problems):
         raise InputProblems(problems)
-    return schema, tuple(problems)
+    return schema, tuple(sort_problems(problems))
 
 
 def check_source(

@@ -137,6 +137,35 @@ def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
         return _write(folder, files)
 
 
+def write_file(path: Path, text: str, mark: str) -> None:
+    """Make a file hold `text`, which begins with `mark` as all files of its kind do.
+
+    Raises DiskError, with nothing changed, where a file without the mark is in the way,
+    or anything that is no plain file.
+    """
+    assert text.startswith(mark)
+    try:
+        if os.path.lexists(path):
+            if not stat.S_ISREG(os.lstat(path).st_mode):
+                raise DiskError(f"{path}: is not a plain file")
+            before = read(path)
+            if before and not before.startswith(mark.encode("utf-8")):
+                raise DiskError(
+                    f"{path}: not written by arenagen, and in the way; move it, or "
+                    "choose another file"
+                )
+            if before == text.encode("utf-8"):
+                return
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            _put(temporary, text)
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise DiskError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     try:

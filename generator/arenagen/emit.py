@@ -76,7 +76,7 @@ class Emitter:
             case Name(name):
                 return self._name(name)
             case Unary("not", operand):
-                return _negation(sub(operand))
+                return negation(sub(operand))
             case Unary(op, operand):
                 return Unary(op, sub(operand))
             case Binary(op, left, right):
@@ -268,7 +268,7 @@ _INVERSE = {
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _negation(expr: Expr) -> Expr:
+def negation(expr: Expr) -> Expr:
     """`not` as a person writes it: `a != b`, not `not a == b`."""
     match expr:
         case Unary("not", operand):
@@ -306,7 +306,7 @@ def _choice(condition: Expr, then: Expr, other: Expr) -> Expr:
     if (then, other) == (Bool(True), Bool(False)):
         return condition
     if (then, other) == (Bool(False), Bool(True)):
-        return _negation(condition)
+        return negation(condition)
     return IfElse(condition, then, other)
 
 

@@ -62,12 +62,21 @@ def load(text: str, file: str) -> Schema:
 
     The result is not yet checked: names may be unknown and formulas mistyped.
     """
-    root = parse_yaml(text, file)
+    return load_nodes(shaped(parse_yaml(text, file)))
+
+
+def shaped(root: Node) -> Mapping:
+    """The nodes of a file that is shaped like a schema. Raises InputProblems."""
     if not isinstance(root, Mapping):
         problem = Problem("AR022", "the file is not a mapping of sections", root.span)
         raise InputProblems([problem])
     if problems := check_structure(root):
         raise InputProblems(problems)
+    return root
+
+
+def load_nodes(root: Mapping) -> Schema:
+    """As `load`, from nodes that are shaped like a whole schema."""
     loader = _Loader()
     schema = loader.schema(root)
     if loader.problems:

@@ -66,7 +66,6 @@ class _ArenaLowering(BufferLowering):
                 if each.accessor is not None
             ),
             buffers=buffers,
-            pointer_locals=self.pointer_locals(),
             size_locals=self.size_locals(),
             shapes=self.shapes(),
             shape_locals=self.shape_locals(),
@@ -108,6 +107,22 @@ class _ArenaLowering(BufferLowering):
         modules["shapes"].add("config", "ModelConfig")
         modules["shapes"].add("levers", "Levers")
         modules["shapes"].add("target", "Target")
+        inputs = modules["inputs"]
+        inputs.add("config", "ModelConfig")
+        inputs.add("levers", "Levers")
+        inputs.add("runtime.numeric", "check_int")
+        inputs.add("target", "Target")
+        uses = modules["uses"]
+        uses.add("buffers", "BUFFERS")
+        uses.add("config", "ModelConfig")
+        uses.add("inputs", "Inputs")
+        uses.add("levers", "Levers")
+        uses.add("runtime.device", "NULL", "DevicePtr")
+        uses.add("runtime.errors", "ConfigError")
+        uses.add("runtime.pointer", "Part")
+        uses.add("runtime.numeric", "check_size")
+        uses.add("sizes", "BufferSizes")
+        uses.add("target", "DEFAULT_TARGET", "Target")
         for field in self.schema.config:
             modules["config"].add("runtime.numeric", CHECKS[field.type])
         arena = modules["arena"]
@@ -120,6 +135,7 @@ class _ArenaLowering(BufferLowering):
         arena.add("runtime.device", "NULL", "DevicePtr")
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
         arena.add("runtime.errors", "format_bytes")
+        arena.add("inputs", "Inputs")
         arena.add("runtime.host", "HostBackend")
         arena.add("runtime.numeric", "check_int")
         arena.add("runtime.memory", "Member", "Placement", "new_clear", "new_memory")
@@ -132,6 +148,7 @@ class _ArenaLowering(BufferLowering):
         arena.add("shapes", "Shapes", "buffer_shapes")
         arena.add("sizes", "BufferSizes")
         arena.add("target", "DEFAULT_TARGET", "Target")
+        arena.add("uses", "required_bytes")
         if any(buffer.carve for buffer in self.schema.buffers):
             arena.add("runtime.slab", "Slab")
         if any(buffer.init is not None for buffer in self.schema.buffers):

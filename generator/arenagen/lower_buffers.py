@@ -9,8 +9,8 @@ from .describe import buffer_details, extent_text
 from .emit import positive_when
 from .fills import fill_pattern
 from .formula import Call, Expr, IfElse, Int, Logic, Name, spell
-from .lower_layouts import LayoutLowering
 from .lower_scope import FACTS, Scope, bytes_literal
+from .lower_uses import UseLowering
 from .model import (
     Buffer,
     Formula,
@@ -23,11 +23,12 @@ from .model import (
     Use,
     Uses,
 )
-from .plan import BufferView, GroupView, ShapeView, StatementView, TrimView
+from .plan import BufferView, GroupView, ShapeView, TrimView
+from .plan_parts import StatementView
 from .symbols import extent_formulas, layout_calls, layout_formulas
 
 
-class BufferLowering(LayoutLowering):
+class BufferLowering(UseLowering):
     """Lowers sections `buffers` and `trims`."""
 
     def buffer(self, buffer: Buffer) -> BufferView:

@@ -5,14 +5,8 @@ from __future__ import annotations
 from .formula import names, quote
 from .lower_scope import CHECKS, EMPTY, PYTHON_TYPES, Lowering, python_literal
 from .model import Field, Function, Lever
-from .plan import (
-    FieldView,
-    FunctionView,
-    LeverView,
-    ParameterView,
-    PropertyView,
-    StatementView,
-)
+from .plan import FieldView, FunctionView, LeverView, PropertyView
+from .plan_parts import ParameterView, StatementView
 from .symbols import let_order, pure_config, reads_config
 
 

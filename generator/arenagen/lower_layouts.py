@@ -1,32 +1,29 @@
-"""Layouts, and the pointers and accessors that lead to them, as views."""
+"""Layouts, and the accessors that publish them, as views."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from . import naming
+from .emit import positive_when
 from .formula import Binary, Expr, IfElse, Int, Name, quote, spell
 from .lower_extents import ExtentLowering
-from .lower_scope import PYTHON_TYPES, Scope, layout_reads_config
-from .model import Buffer, Bytes, Layout, LayoutCall, Shape
-from .plan import (
-    LayoutAccessorView,
-    LayoutView,
-    ParameterView,
-    PointerView,
-    RegionView,
-    StatementView,
-)
+from .lower_scope import FACTS, PYTHON_TYPES, Scope, layout_reads_config
+from .model import Bytes, Layout, LayoutCall, Regions, Shape
+from .plan import LayoutAccessorView, LayoutView
+from .plan_parts import ParameterView, RegionView, StatementView
 from .symbols import extent_formulas, let_order, pure_config
 
 
 class LayoutLowering(ExtentLowering):
-    """Lowers section `layouts`, and the buffers that a layout fills."""
+    """Lowers section `layouts`."""
 
     def layout(self, layout: Layout) -> LayoutView:
         symbols = self.symbols
         imports = self.modules["layouts"]
+        if any(not isinstance(e.extent, LayoutCall) for e in layout.regions.items):
+            imports.add("runtime.layout", "Region")
         reads_config = layout_reads_config(symbols, layout)
         if reads_config:
             imports.add("config", "ModelConfig")
@@ -49,7 +46,7 @@ class LayoutLowering(ExtentLowering):
         ends, end = self.regions_size(scope, layout.regions, "end", layout.name)
         body = [StatementView(name, spell(expr)) for name, expr in ends]
         value = spell(end)
-        regions, after = self.regions(scope, layout)
+        regions, after = self.placed(scope, layout.regions, layout.name)
         placed = [each.value for region in regions for each in region.body]
         return LayoutView(
             name=layout.name,
@@ -71,62 +68,72 @@ class LayoutLowering(ExtentLowering):
             size_after=after,
         )
 
-    def regions(
-        self, scope: Scope, layout: Layout
+    def placed(
+        self, scope: Scope, regions: Regions, what: str, facts: FACTS = frozenset()
     ) -> tuple[tuple[RegionView, ...], str]:
         """The regions, and where the last one ends."""
-        imports = self.modules["layouts"]
         views = []
         end: Expr = Int(0)
-        proofs = self.proofs(scope, layout.regions, layout.name)
-        for region, proven in zip(layout.regions.items, proofs, strict=True):
-            what = f"{layout.name}.{region.name}"
-            start = self.region_start(scope, region, end, what, proven)
-            body: list[StatementView] = []
-            at = spell(start)
-            match region.extent:
-                case LayoutCall():
-                    nested = self.symbols.layouts[region.extent.layout]
-                    class_name = naming.layout_class(nested.name)
-                    imports.add("runtime.layout", "shift")
-                    config = layout_reads_config(self.symbols, nested)
-                    given = ["config"] if config else []
-                    arguments = self.layout_arguments(scope, region.extent, what)
-                    given += [f"{name}={spell(e)}" for name, e in arguments.items()]
-                    given.append(f"base=shift(base, {at})")
-                    kind, value = class_name, f"{class_name}.of({', '.join(given)})"
-                    after: Expr = Binary("+", start, Name(f"{region.name}.nbytes"))
-                case Shape(dtype, dims):
-                    imports.add("runtime.layout", "Region", "place")
-                    spelled = [spell(scope.natural(dim.expr, what)) for dim in dims]
-                    shape = f"({', '.join(spelled)}{',' * (len(dims) == 1)})"
-                    kind = "Region"
-                    value = f"place(base, {at}, {quote(dtype.name)}, {shape})"
-                    after = Name(f"{region.name}.end")
-                case Bytes(size):
-                    imports.add("runtime.layout", "Region", "place")
-                    nbytes = spell(scope.natural(size.expr, what))
-                    kind = "Region"
-                    value = f'place(base, {at}, "u8", ({nbytes},))'
-                    after = Name(f"{region.name}.end")
-            if region.when is not None:
-                condition = scope.tree(region.when.expr, what)
+        taken = {*self.symbols.signatures, *self.symbols.kinds}
+        proofs = self.proofs(scope, regions, what)
+        for region, proven in zip(regions.items, proofs, strict=True):
+            place = f"{what}.{region.name}"
+            name = naming.local(region.name, taken)
+            taken.add(name)
+            gate = region.when.expr if region.when is not None else None
+            known = facts | (positive_when(gate, True) if gate else frozenset())
+            start = self.region_start(scope, region, end, place, proven)
+            value = self.extent_value(scope, region.extent, spell(start), place, known)
+            kind = "Region"
+            after: Expr = Name(f"{name}.end")
+            if isinstance(region.extent, LayoutCall):
+                kind = naming.layout_class(region.extent.layout)
+                after = Binary("+", start, Name(f"{name}.nbytes"))
+            body = [StatementView(name, value)]
+            if gate is not None:
+                condition = scope.tree(gate, place, facts)
                 value = spell(IfElse(condition, Name(value), Name("None")))
+                present = f"{spell(end)} if {name} is None else {spell(after)}"
+                body = [StatementView(name, value), StatementView("end", present)]
                 kind = f"{kind} | None"
-                present = spell(after)
-                body.append(StatementView(region.name, value))
-                body.append(
-                    StatementView(
-                        "end",
-                        f"{spell(end)} if {region.name} is None else {present}",
-                    )
-                )
                 after = Name("end")
-            else:
-                body.append(StatementView(region.name, value))
-            views.append(RegionView(region.name, kind, region.doc, tuple(body)))
             end = after
+            views.append(RegionView(region.name, name, kind, region.doc, tuple(body)))
         return tuple(views), spell(end)
+
+    def extent_value(
+        self,
+        scope: Scope,
+        extent: Shape | Bytes | LayoutCall,
+        start: str,
+        what: str,
+        facts: FACTS = frozenset(),
+        asked: Sequence[str] = (),
+    ) -> str:
+        """The call that lays an extent out from `start` on.
+
+        `asked` are the arguments of a layout that a caller may give, else None.
+        """
+        imports = self.modules[scope.module]
+        if not isinstance(extent, LayoutCall):
+            dtype = extent.dtype.name if isinstance(extent, Shape) else "u8"
+            dims = extent.dims if isinstance(extent, Shape) else (extent.value,)
+            imports.add("runtime.layout", "place")
+            spelled = [spell(scope.natural(dim.expr, what, facts)) for dim in dims]
+            shape = f"({', '.join(spelled)}{',' * (len(dims) == 1)})"
+            return f"place(base, {start}, {quote(dtype)}, {shape})"
+        layout = self.symbols.layouts[extent.layout]
+        class_name = naming.layout_class(layout.name)
+        given = ["config"] if layout_reads_config(self.symbols, layout) else []
+        for name, expr in self.layout_arguments(scope, extent, what, facts).items():
+            if name in asked:
+                expr = IfElse(Name(f"{name} is None"), expr, Name(name))
+            given.append(f"{name}={spell(expr)}")
+        base = "base"
+        if start != "0":
+            imports.add("runtime.layout", "shift")
+            base = f"shift(base, {start})"
+        return f"{class_name}.of({', '.join([*given, f'base={base}'])})"
 
     def accessor(self, layout: Layout, call: LayoutCall) -> LayoutAccessorView:
         symbols = self.symbols
@@ -145,70 +152,6 @@ class LayoutLowering(ExtentLowering):
                     for name, formula in call.arguments
                 ]
             ),
-        )
-
-    def pointer(self, buffer: Buffer) -> PointerView | None:
-        if not isinstance(buffer.extent, LayoutCall):
-            return None
-        symbols = self.symbols
-        layout = symbols.layouts[buffer.extent.layout]
-        class_name = naming.layout_pointer_class(buffer.name)
-        self.modules["layouts"].add("runtime.errors", "LayoutError")
-        self.modules["arena"].add("layouts", class_name)
-        scope = self.pointer_scope()
-        tokens = ("limit", self.schema.token_limit.name)
-        given = dict(buffer.extent.arguments)
-        views = {
-            each.name: ParameterView(each.name, PYTHON_TYPES[each.type], each.doc)
-            for each in layout.parameters
-        }
-        asked = [
-            each.name
-            for each in layout.parameters
-            if tokens in symbols.leaves([given[each.name].expr])
-        ]
-        if asked:
-            self.modules["layouts"].add("runtime.numeric", "check_int")
-        reads_config = layout_reads_config(symbols, layout)
-        bound = ["self.config"] if reads_config else []
-        bound += [
-            f"{each.name}={scope.text(given[each.name].expr, buffer.name)}"
-            for each in layout.parameters
-        ]
-        return PointerView(
-            buffer=buffer.name,
-            class_name=class_name,
-            layout_class=naming.layout_class(layout.name),
-            layout=layout.name,
-            parameters=tuple(view for name, view in views.items() if name in asked),
-            fixed=tuple(view for name, view in views.items() if name not in asked),
-            reads_config=reads_config,
-            asked=", ".join(f"{name}={{{name}}}" for name in asked),
-            most=", ".join(f"{name}={{self._{name}}}" for name in asked),
-            bound=", ".join(bound),
-        )
-
-    def pointer_locals(self) -> tuple[StatementView, ...]:
-        """What the layout arguments of all pointers read, as statements."""
-        scope = self.pointer_scope()
-        exprs = [
-            formula.expr
-            for buffer in self.schema.buffers
-            if isinstance(buffer.extent, LayoutCall)
-            for _, formula in buffer.extent.arguments
-        ]
-        return self.locals_for(scope, exprs, limit="self.")
-
-    def pointer_scope(self) -> Scope:
-        """The scope of an arena's method that takes no arguments."""
-        return self.scope(
-            "arena",
-            owner="self.",
-            field="self.config.",
-            pure="self.config.",
-            limit="self.",
-            lever="self.levers.",
-            target="self.target.",
         )
 
 

@@ -9,7 +9,7 @@ from .emit import Emitter
 from .formula import Call, Expr, Name, Type, infer, names, quote, spell
 from .imports import Imports
 from .model import Layout, Schema
-from .plan import StatementView
+from .plan_parts import StatementView
 from .symbols import (
     Symbols,
     layout_formulas,
@@ -192,9 +192,12 @@ MODULES = (
     "config",
     "functions",
     "layouts",
+    "inputs",
     "levers",
+    "pointers",
     "shapes",
     "sizes",
+    "uses",
 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
+from collections.abc import Container
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 PACKAGE = re.compile(r"[a-z][a-z0-9_]*")
@@ -30,6 +31,7 @@ ARENA_MEMBERS = frozenset(
         "max_batch_tokens",
         "release",
         "released",
+        "required_bytes",
         "sizes",
         "target",
         "tensor",
@@ -42,6 +44,23 @@ SIZES_MEMBERS = frozenset(
 )
 CONFIG_MEMBERS = frozenset({"from_hf", "from_mapping", "shard"})
 LEVER_MEMBERS = frozenset({"from_env"})
+# What a use must leave to the pointer that offers it.
+POINTER_MEMBERS = frozenset({*dir(int), "NULL", "is_null", "most", "offset"})
+# Arguments of accessors and members of Inputs beside the limits.
+LIMIT_MEMBERS = frozenset(
+    {
+        "buffer",
+        "checked",
+        "index",
+        "known",
+        "limits",
+        "of_pass",
+        "part",
+        "tokens",
+        "use",
+        "uses",
+    }
+)
 # Attributes and methods of the arena that begin with `_`, as a zeroing plan does.
 ARENA_PRIVATE = frozenset(
     {
@@ -54,6 +73,7 @@ ARENA_PRIVATE = frozenset(
         "free",
         "gpu",
         "guards",
+        "inputs",
         "members",
         "memory",
         "released",
@@ -81,6 +101,7 @@ LOCALS = frozenset(
         "check",
         "check_bool",
         "check_int",
+        "check_size",
         "check_str",
         "check_strs",
         "checksum_buffer",
@@ -153,6 +174,7 @@ MODULE_NAMES = frozenset(
         "BackendError",
         "BufferChecksum",
         "BufferInfo",
+        "BufferPtr",
         "BufferSizes",
         "Callable",
         "CarveError",
@@ -173,6 +195,7 @@ MODULE_NAMES = frozenset(
         "Guards",
         "HfFile",
         "HostBackend",
+        "Inputs",
         "Iterator",
         "LayoutError",
         "Levers",
@@ -187,6 +210,7 @@ MODULE_NAMES = frozenset(
         "OutOfMemoryError",
         "Overrun",
         "PLACEMENTS",
+        "Part",
         "PathLike",
         "Placement",
         "PointerError",
@@ -207,9 +231,11 @@ MODULE_NAMES = frozenset(
         "TensorView",
         "TracebackType",
         "TypeAlias",
+        "USES",
         "ViewError",
         "ZeroPlan",
         "ZeroRange",
+        "required_bytes",
     }
 )
 # Words that YAML reads as values, so that no formula could read them as names.
@@ -264,6 +290,29 @@ def bad_region(name: str) -> str | None:
     return bad_identifier(name)
 
 
+def bad_field(name: str) -> str | None:
+    """Why `name` cannot be a region of a buffer or of a use, or None."""
+    if name in ("count", "index", "nbytes"):
+        return "is a member of every layout"
+    return bad_member(name)
+
+
+def bad_use(name: str) -> str | None:
+    """Why `name` cannot be a use, a method among annotations, or None."""
+    if name == "int" or name in MODULE_NAMES:
+        return "is used by the emitted code itself"
+    if CLASS.fullmatch(name) and name.endswith(("Layout", "Regions")):
+        return "reads as a class of the emitted code"
+    return bad_member(name)
+
+
+def local(name: str, taken: Container[str]) -> str:
+    """A local variable for a region, which the rest of the function leaves alone."""
+    while name in taken or bad_identifier(name):
+        name += "_"
+    return name
+
+
 def bytes_accessor(buffer: str) -> str:
     """The accessor of a buffer's allocated bytes."""
     return f"{buffer}_bytes"
@@ -294,6 +343,16 @@ def layout_function(layout: str) -> str:
     return f"{layout}_bytes"
 
 
-def layout_pointer_class(buffer: str) -> str:
-    """The pointer class of a buffer that a named layout fills."""
+def pointer_class(buffer: str) -> str:
+    """The pointer class of a buffer in which several things lie."""
     return f"{pascal(buffer)}Ptr"
+
+
+def record_class(buffer: str, use: str = "") -> str:
+    """The class of the regions of a use, or of a buffer without uses."""
+    return f"{pascal(buffer)}{pascal(use)}Regions"
+
+
+def place_function(buffer: str, use: str = "") -> str:
+    """The function that lays a use out, or what a buffer without uses holds."""
+    return f"place_{buffer}_{use}" if use else f"place_{buffer}"

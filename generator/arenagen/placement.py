@@ -6,7 +6,7 @@ members, so that the order has to serve all of them at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise, permutations
 
 from .model import Buffer
@@ -33,6 +33,18 @@ def slab_order(buffers: Sequence[Buffer]) -> list[str]:
         block = sorted(members[signature], key=lambda each: not each.token_major)
         order += [each.name for each in block]
     return order + [each.name for each in rest]
+
+
+def slab_offsets(buffers: Sequence[Buffer], sizes: Mapping[str, int]) -> dict[str, int]:
+    """The byte of the slab at which each buffer with memory begins, in that order."""
+    aligns = {buffer.name: buffer.align for buffer in buffers}
+    offsets: dict[str, int] = {}
+    end = 0
+    for name in slab_order(buffers):
+        if sizes[name]:
+            offsets[name] = -(-end // aligns[name]) * aligns[name]
+            end = offsets[name] + sizes[name]
+    return offsets
 
 
 def arrange(signatures: Sequence[Signature]) -> list[Signature]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .formula import quote
+from .plan_parts import ParameterView, RegionView, StatementView, count, lower_first
+from .plan_uses import PartView, PointerView
 
 # What every package exports beside its own classes, constants and functions.
 PUBLIC = (
@@ -51,6 +53,7 @@ PUBLIC = (
     "TensorView",
     "ViewError",
     "ZeroRange",
+    "required_bytes",
     "selfcheck",
 )
 
@@ -71,32 +74,9 @@ def import_key(name: str) -> tuple[int, list[tuple[int, str]], str]:
     return isort_key(name, fold=True)
 
 
-def lower_first(text: str) -> str:
-    """A doc as the rest of a line: `Tokens of a pass.` to `tokens of a pass.`."""
-    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def _dict(pairs: Iterable[tuple[str, str]]) -> str:
     inside = ", ".join(f"{quote(key)}: {quote(value)}" for key, value in pairs if value)
     return "{" + inside + "}"
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterView:
-    """A parameter of an emitted function or method."""
-
-    name: str
-    type: str
-    doc: str
-
-    @property
-    def spelling(self) -> str:
-        """`name: type`."""
-        return f"{self.name}: {self.type}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +97,11 @@ class LimitView:
     doc: str
     bounds: str
     tokens: bool
+
+    @property
+    def argument(self) -> str:
+        """What an accessor calls it."""
+        return "tokens" if self.tokens else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,14 +129,6 @@ class LeverView:
     def docs(self) -> tuple[str, ...]:
         """Paragraphs of the docstring."""
         return (self.field.doc, f"Variable {self.variable}.")
-
-
-@dataclass(frozen=True, slots=True)
-class StatementView:
-    """`name = value`."""
-
-    name: str
-    value: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,16 +177,6 @@ class FunctionView:
 
 
 @dataclass(frozen=True, slots=True)
-class RegionView:
-    """A region of a layout: its field and the statements that place it."""
-
-    name: str
-    type: str
-    doc: str
-    body: tuple[StatementView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class LayoutView:
     """A named layout."""
 
@@ -242,7 +209,7 @@ class LayoutView:
     def values(self) -> str:
         """The positional arguments of the record."""
         names = [each.name for each in self.parameters]
-        names += [each.name for each in self.regions]
+        names += [each.local for each in self.regions]
         return ", ".join([*names, self.size_after])
 
 
@@ -255,79 +222,6 @@ class LayoutAccessorView:
     doc: str
     body: tuple[StatementView, ...]
     arguments: str
-
-
-@dataclass(frozen=True, slots=True)
-class PointerView:
-    """The pointer class of a buffer that a named layout fills."""
-
-    buffer: str
-    class_name: str
-    layout_class: str
-    layout: str
-    parameters: tuple[ParameterView, ...]
-    fixed: tuple[ParameterView, ...]
-    reads_config: bool
-    asked: str
-    most: str
-    bound: str
-
-    @property
-    def bind_signature(self) -> str:
-        """The parameters of `bind`, behind the class."""
-        config = ["config: ModelConfig"] if self.reads_config else []
-        parts = ["ptr: DevicePtr", "capacity: int", "arena: ref[Any]", *config]
-        keywords = [each.spelling for each in self.all_parameters]
-        return ", ".join([*parts, *(["*", *keywords] if keywords else [])])
-
-    @property
-    def call_signature(self) -> str:
-        """The parameters of the call, behind the pointer."""
-        return ", ".join(["self", *(each.spelling for each in self.parameters)])
-
-    @property
-    def layout_arguments(self) -> str:
-        """The arguments that lay the regions out."""
-        config = ["self._config"] if self.reads_config else []
-        given = [f"{each.name}={each.name}" for each in self.parameters]
-        fixed = [f"{each.name}=self._{each.name}" for each in self.fixed]
-        return ", ".join([*config, *given, *fixed, "base=self"])
-
-    @property
-    def most_dict(self) -> str:
-        """A dict literal of the largest arguments."""
-        inside = (f"{quote(each.name)}: self._{each.name}" for each in self.parameters)
-        return "{" + ", ".join(inside) + "}"
-
-    @property
-    def beyond(self) -> str:
-        """The condition under which a call asks for too much."""
-        parts = [f"{each.name} > self._{each.name}" for each in self.parameters]
-        return " or ".join([*parts, "layout.nbytes > self._capacity"])
-
-    @property
-    def all_parameters(self) -> tuple[ParameterView, ...]:
-        """Those that a caller gives, then those that are fixed."""
-        return (*self.parameters, *self.fixed)
-
-    @property
-    def doc(self) -> tuple[str, ...]:
-        """Paragraphs of the docstring."""
-        return (
-            f"Pointer to {self.buffer}, and the way to its regions: call it.",
-            "An int like every DevicePtr; NULL when the buffer does not exist.",
-        )
-
-    @property
-    def call_doc(self) -> tuple[str, ...]:
-        """Paragraphs of the docstring of the call."""
-        return (
-            f"The regions of {self.buffer} for a pass, with their pointers.",
-            *(f"{each.name}: {lower_first(each.doc)}" for each in self.parameters),
-            "Raise LayoutError for more than the buffer was sized for, and where there "
-            "is no buffer (gated off, trimmed or released), ConfigError for less than "
-            "1.",
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,7 +305,7 @@ class GroupView:
         """Paragraphs of the docstring of the full method."""
         return (
             self.doc,
-            f"Enqueue on the stream {_count(self.memsets, 'memset')} at most, one for "
+            f"Enqueue on the stream {count(self.memsets, 'memset')} at most, one for "
             "each member that exists, cleared in full; in a slab, one for each run of "
             "members that lie side by side.",
             f"Members: {', '.join(each.name for each in self.buffers)}.",
@@ -425,7 +319,7 @@ class GroupView:
         rest = f" The others are cleared in full: {', '.join(full)}." if full else ""
         return (
             f"{self.method}, but only what a pass of `tokens` tokens can touch.",
-            f"Enqueue on the stream {_count(self.memsets, 'memset')} at most. Of each "
+            f"Enqueue on the stream {count(self.memsets, 'memset')} at most. Of each "
             f"of the {leading} token-major members, clear its size formula's bytes at "
             f"that many tokens, padding and floors included.{rest} From the token "
             f"limit on, the same as {self.method}.",
@@ -453,7 +347,6 @@ class ArenaView:
     layouts: tuple[LayoutView, ...]
     accessors: tuple[LayoutAccessorView, ...]
     buffers: tuple[BufferView, ...]
-    pointer_locals: tuple[StatementView, ...]
     size_locals: tuple[StatementView, ...]
     shapes: tuple[ShapeView, ...]
     shape_locals: tuple[StatementView, ...]
@@ -476,7 +369,8 @@ class ArenaView:
         names = {*PUBLIC, self.class_name}
         names |= {each.name for each in self.constants}
         names |= {each.name for each in self.functions}
-        return tuple(sorted({*names, *self.layout_exports}, key=isort_key))
+        names |= {*self.layout_exports, *self.records}
+        return tuple(sorted(names, key=isort_key))
 
     @property
     def layout_exports(self) -> tuple[str, ...]:
@@ -488,8 +382,6 @@ class ArenaView:
     @property
     def layouts_stdlib(self) -> tuple[str, ...]:
         """Imports of the standard library in the layouts module."""
-        if self.pointers:
-            return "from typing import Any, NamedTuple", "from weakref import ref"
         return ("from typing import NamedTuple",) if self.layouts else ()
 
     @property
@@ -517,7 +409,7 @@ class ArenaView:
         """Paragraphs of the arena's docstring."""
         return (
             self.doc,
-            f"{_count(len(self.buffers), 'buffer')}. Each has a pointer under its own "
+            f"{count(len(self.buffers), 'buffer')}. Each has a pointer under its own "
             "name, NULL while it has no memory, and its allocated bytes under the name "
             "with `_bytes`. Nothing is allocated after construction, and `release` "
             "frees everything; an arena is also a context manager.",
@@ -533,7 +425,7 @@ class ArenaView:
             armed += f" or the lever {self.checksum_lever} is on"
         members = ", ".join(each.name for each in self.checksums)
         return (
-            f"Fingerprint {_count(len(self.checksums), 'buffer')}, to tell two runs "
+            f"Fingerprint {count(len(self.checksums), 'buffer')}, to tell two runs "
             "apart byte for byte.",
             f"{armed}. Otherwise waits for the stream, reads each buffer in full, logs "
             "the report under `tag` and returns it.",
@@ -571,6 +463,54 @@ class ArenaView:
     def pointers(self) -> tuple[PointerView, ...]:
         """Pointer classes, in buffer order."""
         return tuple(each.pointer for each in self.buffers if each.pointer)
+
+    @property
+    def pointers_stdlib(self) -> tuple[str, ...]:
+        """Imports of the standard library in the pointers module."""
+        return ("from typing import ClassVar",) if self.pointers else ()
+
+    @property
+    def pointers_with_uses(self) -> tuple[PointerView, ...]:
+        """Pointer classes of the buffers that have uses."""
+        return tuple(each for each in self.pointers if not each.called)
+
+    @property
+    def uses_stdlib(self) -> tuple[str, ...]:
+        """Imports of typing in the uses module."""
+        return ("from typing import Final" + ", NamedTuple" * bool(self.records),)
+
+    @property
+    def other_limits(self) -> tuple[LimitView, ...]:
+        """The limits beside the tokens of a pass."""
+        return tuple(each for each in self.limits if not each.tokens)
+
+    @property
+    def pass_arguments(self) -> str:
+        """The tokens of a pass and the other limits, each passed on by name."""
+        return ", ".join(
+            ["tokens", *(f"{each.name}={each.name}" for each in self.other_limits)]
+        )
+
+    @property
+    def limit_arguments(self) -> str:
+        """The limits, as positional arguments."""
+        return ", ".join(each.name for each in self.limits)
+
+    @property
+    def parts(self) -> tuple[PartView, ...]:
+        """What lies in the buffers, in buffer order."""
+        return tuple(part for pointer in self.pointers for part in pointer.parts)
+
+    @property
+    def records(self) -> tuple[str, ...]:
+        """Classes of the regions of buffers and uses, in isort's order."""
+        names = [each.record for each in self.parts if each.record]
+        return tuple(sorted(names, key=import_key))
+
+    @property
+    def uses_exports(self) -> str:
+        """Public names of the uses module, as an import lists them."""
+        return ", ".join([*self.records, "required_bytes"])
 
     @property
     def checksums(self) -> tuple[BufferView, ...]:

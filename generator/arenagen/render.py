@@ -14,7 +14,8 @@ from .formula import quote
 from .header import header
 from .lower_families import FamiliesView
 from .lower_scope import python_literal
-from .plan import ArenaView, lower_first
+from .plan import ArenaView
+from .plan_parts import lower_first
 
 if TYPE_CHECKING:
     import jinja2
@@ -28,11 +29,14 @@ MODULES = (
     "config",
     "constants",
     "functions",
+    "inputs",
     "layouts",
     "levers",
+    "pointers",
     "shapes",
     "sizes",
     "target",
+    "uses",
 )
 # Read by the families module alone.
 FAMILIES_RUNTIME = "hf.py"

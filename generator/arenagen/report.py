@@ -8,7 +8,7 @@ import json
 from typing import TYPE_CHECKING
 
 from .model import Schema
-from .sizing import ArenaSize, BufferSize
+from .sizing import ArenaSize, BufferSize, Inputs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +27,11 @@ def human(nbytes: int) -> str:
     if power == 0:
         return f"{nbytes} B"
     return f"{nbytes / 1024**power:.2f} {_UNITS[power]}"
+
+
+def one_line(text: str) -> str:
+    """A doc without the line ends that it may hold."""
+    return " ".join(text.split())
 
 
 def share(buffer: BufferSize, total: int) -> float:
@@ -88,7 +93,7 @@ def as_markdown(config: str, size: ArenaSize) -> str:
     """A Markdown table with a total."""
     rows = [[*_row(each, size.total_bytes)] for each in size.buffers]
     lines = [
-        f"### {config}: {_title(size)}",
+        f"### {title(config, size.inputs)}",
         "",
         "| " + " | ".join(COLUMNS) + " |",
         "|" + "|".join(" ---: " if c == "bytes" else " --- " for c in COLUMNS) + "|",
@@ -105,7 +110,7 @@ def as_table(config: str, size: ArenaSize) -> Table:
     from rich.text import Text
 
     table = Table(
-        title=Text(f"{config}: {_title(size)}"),
+        title=Text(title(config, size.inputs)),
         caption=Text(_total_line(size)),
         title_justify="left",
         caption_justify="left",
@@ -185,8 +190,10 @@ def _shape(each: BufferSize) -> str:
     return "[" + ", ".join(str(dim) for dim in each.shape) + "]"
 
 
-def _title(size: ArenaSize) -> str:
-    return ", ".join(f"{name}={value}" for name, value in size.inputs.limits.items())
+def title(config: str, inputs: Inputs) -> str:
+    """What the sizes are of: the config, and every limit."""
+    limits = (f"{name}={value}" for name, value in inputs.limits.items())
+    return f"{config}: {', '.join(limits)}"
 
 
 def _total_line(size: ArenaSize) -> str:

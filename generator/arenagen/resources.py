@@ -9,6 +9,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parents[1]
+PAGE_FILES = ("css", "jinja", "js")
 
 
 def templates() -> Path:
@@ -24,6 +25,13 @@ def runtime_modules() -> list[tuple[str, str]]:
         (path.name, path.read_text(encoding="utf-8"))
         for path in sorted(folder.glob("*.py"))
     ]
+
+
+def page_files() -> dict[str, str]:
+    """Name and text of the templates, the style and the script of the HTML page."""
+    folder = _PACKAGE / "page"
+    found = (path for kind in PAGE_FILES for path in folder.glob(f"*.{kind}"))
+    return {path.name: path.read_text(encoding="utf-8") for path in sorted(found)}
 
 
 def language_schema() -> Path:

@@ -18,15 +18,18 @@ from .model import (
     Bytes,
     Extent,
     Formula,
+    Function,
     Layout,
     LayoutCall,
     Lever,
     Limit,
+    Region,
     Regions,
     Schema,
     Shape,
     SingleExtent,
     TargetConstant,
+    Use,
     Uses,
 )
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
@@ -157,10 +160,10 @@ def read_lever(lever: Lever, text: str) -> int | bool | str:
 
 def size_arena(schema: Schema, inputs: Inputs) -> ArenaSize:
     """The size of every buffer. Raises SizingError for one that cannot exist."""
-    return ArenaSize(inputs, tuple(_Sizing(schema, inputs).buffers()))
+    return ArenaSize(inputs, tuple(Sizing(schema, inputs).buffers()))
 
 
-class _Sizing(Scope):
+class Sizing(Scope):
     """The global scope: inputs, constants and lets, each evaluated once."""
 
     def __init__(self, schema: Schema, inputs: Inputs) -> None:
@@ -188,13 +191,17 @@ class _Sizing(Scope):
                     raise EvaluationError(f"`{name}` is asked for {value}")
             return self.layout_bytes(self.symbols.layouts[name], arguments)
         function = self.symbols.functions[name]
-        given = zip((each.name for each in function.parameters), arguments, strict=True)
-        return evaluate(function.value.expr, _Local(self, dict(given), {}))
+        return evaluate(function.value.expr, self.inside(function, arguments))
+
+    def inside(self, owner: Function | Layout, arguments: Sequence[Value]) -> Local:
+        """The scope of a function or a layout that is called with arguments."""
+        given = zip((each.name for each in owner.parameters), arguments, strict=True)
+        lets = owner.lets if isinstance(owner, Layout) else ()
+        return Local(self, dict(given), {each.name: each.value.expr for each in lets})
 
     def layout_bytes(self, layout: Layout, arguments: Sequence[Value]) -> int:
-        given = zip((each.name for each in layout.parameters), arguments, strict=True)
         lets = {each.name: each.value.expr for each in layout.lets}
-        scope = _Local(self, dict(given), lets)
+        scope = self.inside(layout, arguments)
         exprs = [each.expr for each in extent_formulas(layout.regions)]
         for name in _read(exprs, lets):
             scope.value(name)
@@ -235,7 +242,7 @@ class _Sizing(Scope):
         """The buffers that a trim empties."""
         for trim in self.schema.trims:
             try:
-                holds = evaluate(trim.when.expr, self)
+                holds = self.holds(trim.when)
             except EvaluationError as error:
                 inputs = self._inputs_of([trim.when.expr])
                 raise SizingError(
@@ -245,17 +252,15 @@ class _Sizing(Scope):
                 yield from (name for name, _ in trim.buffers)
 
     def buffer(self, buffer: Buffer, trimmed: bool) -> BufferSize:
-        active = buffer.when is None or bool(evaluate(buffer.when.expr, self))
+        active = buffer.when is None or self.holds(buffer.when)
         use, shape, dtype = "", None, buffer.dtype.name if buffer.dtype else ""
         if not active:
-            nbytes = self.number(buffer.otherwise) if buffer.otherwise else 0
+            nbytes = self.closed_bytes(buffer)
         else:
-            use, extent, nbytes = self.winner(buffer.extent)
+            use, extent, nbytes = self.open_bytes(buffer)
             if isinstance(extent, Shape):
                 shape = tuple(self.number(dim) for dim in extent.dims)
                 dtype = extent.dtype.name
-            if buffer.min_bytes is not None:
-                nbytes = max(nbytes, self.number(buffer.min_bytes))
         if not 0 <= nbytes <= MAX_SIZE:
             why = "negative" if nbytes < 0 else "more than 2**63 - 1"
             raise EvaluationError(
@@ -273,18 +278,36 @@ class _Sizing(Scope):
             extent=extent_text(buffer.extent),
         )
 
+    def open_bytes(self, buffer: Buffer) -> tuple[str, SingleExtent | None, int]:
+        """The winning use of a buffer whose gate is true, its extent, and the bytes."""
+        use, extent, nbytes = self.winner(buffer.extent)
+        if buffer.min_bytes is not None:
+            nbytes = max(nbytes, self.number(buffer.min_bytes))
+        return use, extent, nbytes
+
+    def closed_bytes(self, buffer: Buffer) -> int:
+        """The bytes of a buffer whose gate is false."""
+        return self.number(buffer.otherwise) if buffer.otherwise is not None else 0
+
+    def holds(self, condition: Formula) -> bool:
+        """Whether a gate, or the condition of a trim, is true."""
+        return bool(evaluate(condition.expr, self))
+
     def winner(self, extent: Extent) -> tuple[str, SingleExtent | None, int]:
         """The use that sets the size, its extent and its bytes."""
         if not isinstance(extent, Uses):
             return "", extent, self.extent_bytes(extent, self)
         best: tuple[str, SingleExtent | None, int] = ("", None, 0)
-        for use in extent.items:
-            if use.when is not None and not evaluate(use.when.expr, self):
-                continue
-            nbytes = self.extent_bytes(use.extent, self)
-            if best[1] is None or nbytes > best[2]:
+        for use, nbytes in self.uses(extent):
+            if nbytes is not None and (best[1] is None or nbytes > best[2]):
                 best = (use.name, use.extent, nbytes)
         return best
+
+    def uses(self, extent: Uses) -> Iterator[tuple[Use, int | None]]:
+        """Each use and its bytes, None while its gate is false."""
+        for use in extent.items:
+            active = use.when is None or self.holds(use.when)
+            yield use, self.extent_bytes(use.extent, self) if active else None
 
     def number(self, formula: Formula) -> int:
         return _number(formula.expr, self)
@@ -298,32 +321,44 @@ class _Sizing(Scope):
                 return dtype.nbytes(count)
             case Bytes(value):
                 return _natural(value.expr, scope)
-            case LayoutCall(name, arguments):
-                layout = self.symbols.layouts[name]
-                given = dict(arguments)
-                values = [
-                    (_natural if each.type == "int" else evaluate)(
-                        given[each.name].expr, scope
-                    )
-                    for each in layout.parameters
-                ]
-                return self.layout_bytes(layout, values)
-            case Regions(items):
+            case LayoutCall(name):
+                return self.layout_bytes(
+                    self.symbols.layouts[name], self.layout_arguments(extent, scope)
+                )
+            case Regions():
                 end = 0
-                for region in items:
-                    if region.when and not evaluate(region.when.expr, scope):
-                        continue
-                    if region.at is not None:
-                        start = _natural(region.at.expr, scope)
-                        if start < end:
-                            raise EvaluationError(
-                                f"the region `{region.name}` begins at byte {start}, "
-                                f"inside what ends at byte {end}"
-                            )
-                    else:
-                        start = -(-end // region.align) * region.align
-                    end = start + self.extent_bytes(region.extent, scope)
+                for _, start, nbytes in self.regions(extent, scope):
+                    end = start + nbytes
                 return end
+
+    def layout_arguments(self, call: LayoutCall, scope: Scope) -> list[Value]:
+        """The arguments of a layout, in the order of its parameters."""
+        given = dict(call.arguments)
+        return [
+            (_natural if each.type == "int" else evaluate)(given[each.name].expr, scope)
+            for each in self.symbols.layouts[call.layout].parameters
+        ]
+
+    def regions(
+        self, extent: Regions, scope: Scope
+    ) -> Iterator[tuple[Region, int, int]]:
+        """Each region that is there, its first byte and its bytes."""
+        end = 0
+        for region in extent.items:
+            if region.when and not evaluate(region.when.expr, scope):
+                continue
+            if region.at is not None:
+                start = _natural(region.at.expr, scope)
+                if start < end:
+                    raise EvaluationError(
+                        f"the region `{region.name}` begins at byte {start}, "
+                        f"inside what ends at byte {end}"
+                    )
+            else:
+                start = -(-end // region.align) * region.align
+            nbytes = self.extent_bytes(region.extent, scope)
+            yield region, start, nbytes
+            end = start + nbytes
 
     def _inputs_of(self, formulas: list[Expr]) -> str:
         read = {
@@ -336,11 +371,11 @@ class _Sizing(Scope):
         return ", ".join(f"{name}={self.value(name)}" for name in order if name in read)
 
 
-class _Local(Scope):
+class Local(Scope):
     """Parameters and lets of a function or layout, in front of the global scope."""
 
     def __init__(
-        self, outer: _Sizing, values: dict[str, Value], lets: Mapping[str, Expr]
+        self, outer: Sizing, values: dict[str, Value], lets: Mapping[str, Expr]
     ) -> None:
         self._outer = outer
         self._values = values

@@ -43,6 +43,14 @@ Value: TypeAlias = bool | int | float | str | None
 
 
 @dataclass(frozen=True, slots=True)
+class Text:
+    """The bytes of an input and the name that problems call it by."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Scalar:
     """A scalar with its YAML 1.2 core value.
 

@@ -52,6 +52,7 @@ _PATTERNS = {
     "^[A-Z][A-Z0-9_]*$": "a capital letter, then capitals, digits and `_`",
     "^[a-z][a-z0-9_]*$": "a small letter, then small letters, digits and `_`",
     "^[A-Za-z]$": "one letter",
+    r"^(?![/\\]|[A-Za-z]:).*\.ya?ml$": "a relative path that ends in .yaml or .yml",
 }
 
 
@@ -196,6 +197,14 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
                         node.items[place].span,
                         related=(("first", node.items[items.index(item)].span),),
                     )
+        case "not":
+            assert isinstance(node, Mapping)
+            yield Problem(
+                "AR102",
+                "`remove` and no base to remove from",
+                node.key("remove").span,
+                hint="add `extends: base.yaml` to the section `arena`",
+            )
         case _:
             yield Problem("AR022", f"{error.message}{where}", node.span)
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from .errors import ArenagenError
 from .model import Group, Schema
-from .placement import slab_order
+from .placement import slab_offsets
 from .sizing import Inputs, size_arena
 
 Placement: TypeAlias = Literal["separate", "slab"]
@@ -56,7 +56,7 @@ def zero_plan(
         wanted = _of_pass(schema, inputs, group, tokens, wanted)
     if placement == "separate":
         return [ZeroRange((name,), 0, nbytes) for name, nbytes in wanted.items()]
-    return _merge(_offsets(schema, full), full, wanted)
+    return _merge(slab_offsets(schema.buffers, full), full, wanted)
 
 
 def _of_pass(
@@ -78,17 +78,6 @@ def _of_pass(
         for name, nbytes in wanted.items()
     }
     return {name: nbytes for name, nbytes in cut.items() if nbytes}
-
-
-def _offsets(schema: Schema, sizes: dict[str, int]) -> dict[str, int]:
-    aligns = {buffer.name: buffer.align for buffer in schema.buffers}
-    offsets: dict[str, int] = {}
-    end = 0
-    for name in slab_order(schema.buffers):
-        if sizes[name]:
-            offsets[name] = -(-end // aligns[name]) * aligns[name]
-            end = offsets[name] + sizes[name]
-    return offsets
 
 
 def _merge(

@@ -126,6 +126,7 @@ class Selfcheck:
         rows_methods: Mapping[str, str],
         carve_methods: Mapping[str, str],
         layouts: Sequence[str],
+        uses: Mapping[str, Iterable[str]],
         gpu: GpuBackend,
     ) -> None:
         """Probe arenas of these declarations.
@@ -137,6 +138,7 @@ class Selfcheck:
         rows_methods: the method limited to a pass, by the method of the whole group.
         carve_methods: the method that carves, by buffer.
         layouts: accessors that hold a layout.
+        uses: the uses of the buffers that have any.
         """
         self._buffers = buffers
         self._sizes = dict(sizes)
@@ -145,6 +147,7 @@ class Selfcheck:
         self._rows_methods = rows_methods
         self._carve_methods = carve_methods
         self._layouts = layouts
+        self._uses = uses
         self._gpu = gpu
         self._passed = 0
         self._failures: list[str] = []
@@ -216,6 +219,8 @@ class Selfcheck:
             for name, ptr in pointers.items():
                 if callable(ptr):
                     self._layout(name, ptr, sizes[name])
+                for use in self._uses.get(name, ()):
+                    self._use(arena, name, use, sizes[name])
 
     def _pointers(
         self, arena: Any, recorder: Recorder, sizes: Mapping[str, int]
@@ -373,12 +378,31 @@ class Selfcheck:
     def _layout(self, name: str, ptr: Any, nbytes: int) -> None:
         most: dict[str, int] = ptr.most
         for asked in (dict.fromkeys(most, 1), most):
-            layout = ptr(**asked)
+            try:
+                layout = ptr(**asked)
+            except LayoutError as error:
+                # A placeholder has memory and no regions.
+                self._note(self._buffers[name].otherwise != "", str(error))
+                return
             self._no_overlap(name, layout)
             self._note(layout.nbytes <= nbytes, f"{name}: {asked} leaves the buffer")
         beyond = {key: value + 1 for key, value in most.items()}
         if beyond:
             self._raises(LayoutError, f"{name} for {beyond}", partial(ptr, **beyond))
+
+    def _use(self, arena: Any, name: str, use: str, nbytes: int) -> None:
+        offer = getattr(getattr(arena, name), use)
+        needed = arena.required_bytes(name, use)
+        try:
+            part = offer()
+        except LayoutError as error:
+            self._note(needed == 0, str(error))
+            return
+        self.compare(f"{name}: bytes of {use}", part.nbytes, needed)
+        self._no_overlap(f"{name}.{use}", part)
+        self._note(needed <= nbytes, f"{name}: {use} leaves the buffer")
+        beyond = partial(offer, tokens=self._tokens + 1)
+        self._raises(LayoutError, f"{name}.{use} for one token more", beyond)
 
     def _no_overlap(self, name: str, layout: Any) -> None:
         places = sorted((each.offset, each.end) for each in _regions(layout))

@@ -2,7 +2,8 @@
 
 Each file of tests/errors is a small schema, and each of tests/errors/families a small
 family table, whose leading comment is the exact text of its problems.
-`python tests/unit/test_check.py NAME...` writes that comment anew.
+`python tests/unit/test_check.py NAME...` writes that comment anew. What schemas extend
+lies in tests/errors/bases.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -19,10 +21,11 @@ import pytest
 from arenagen import naming, plan
 from arenagen.catalogue import CODES
 from arenagen.check import check
+from arenagen.commands.inputs import open_base
 from arenagen.compile import Text, check_source, read_schema
 from arenagen.errors import InputProblems, Problem, sort_problems
 from arenagen.load import load
-from arenagen.model import LayoutCall, Schema
+from arenagen.model import Extent, Regions, Schema, Uses
 
 ROOT = Path(__file__).resolve().parents[2]
 ERRORS = ROOT / "tests/errors"
@@ -43,7 +46,8 @@ def problems_of(path: Path, data: bytes) -> tuple[Problem, ...]:
         if path.parent.name == "families":
             checked = check_source(*read_schema(Text("schema.yaml", SCHEMA)), text)
             return checked.warnings
-        return read_schema(text)[1]
+        with chdir(ERRORS):
+            return read_schema(text, open_base)[1]
     except InputProblems as error:
         return error.problems
 
@@ -172,8 +176,15 @@ def schema_names(schema: Schema) -> set[str]:
         found |= {each.name for each in layout.regions.items}
         found |= {naming.layout_class(layout.name), naming.layout_function(layout.name)}
     for buffer in schema.buffers:
-        if isinstance(buffer.extent, LayoutCall):
-            found.add(naming.layout_pointer_class(buffer.name))
+        found.add(naming.pointer_class(buffer.name))
+        parts: list[tuple[str, Extent]] = [("", buffer.extent)]
+        if isinstance(buffer.extent, Uses):
+            parts += [(use.name, use.extent) for use in buffer.extent.items]
+        for use, extent in parts:
+            found.add(naming.record_class(buffer.name, use))
+            found.add(naming.place_function(buffer.name, use))
+            if isinstance(extent, Regions):
+                found |= {region.name for region in extent.items}
     return found
 
 
@@ -198,7 +209,9 @@ def bound_names(node: ast.AST) -> Iterator[str]:
 def test_every_name_of_the_emitted_code_is_closed_to_schemas() -> None:
     schema = load((ROOT / "schema/metrale.yaml").read_text("utf-8"), "metrale.yaml")
     own = schema_names(schema)
+    limits = {limit.name for limit in schema.limits}
     found: set[str] = set()
+    beside_limits: set[str] = set()
     for path in (ROOT / "generated/metrale_arena").glob("*.py"):
         tree = ast.parse(path.read_text("utf-8"))
         found |= {name for each in tree.body for name in bound_names(each)}
@@ -212,8 +225,12 @@ def test_every_name_of_the_emitted_code_is_closed_to_schemas() -> None:
                 local = {each.arg for each in arguments}
                 local |= {name for each in function.body for name in bound_names(each)}
                 # Methods call a pass `tokens` and its sizes `rows`.
-                if local & own - {"tokens", "rows"}:
+                schema_owns = local & own - {"tokens", "rows"}
+                if schema_owns - limits:
                     found |= local
+                elif schema_owns:
+                    beside_limits |= local
+    assert beside_limits - own <= naming.LOCALS | naming.LIMIT_MEMBERS
     found = {name for name in found if not name.startswith("_")}
     apart = {"annotations", "config_from_hf"}
     assert found - own - apart <= naming.LOCALS | naming.MODULE_NAMES
@@ -266,7 +283,7 @@ def test_names_that_are_made() -> None:
     assert naming.carve_method("slab") == "carve_slab"
     assert naming.layout_class("moe_fp8") == "MoeFp8Layout"
     assert naming.layout_function("moe_fp8") == "moe_fp8_bytes"
-    assert naming.layout_pointer_class("moe_fp8_scratch") == "MoeFp8ScratchPtr"
+    assert naming.pointer_class("moe_fp8_scratch") == "MoeFp8ScratchPtr"
     assert naming.use_end("scratch", "prefill") == "scratch_prefill"
 
 

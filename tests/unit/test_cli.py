@@ -327,14 +327,18 @@ def test_check_is_green_on_the_committed_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(ROOT)
-    before = snapshot(ROOT / "generated/metrale_arena")
+    before = snapshot(ROOT / "generated")
     result = run("check")
-    count = sum(path.suffix in (".py", ".typed") for path in before)
-    assert result.stdout == (
-        f"generated/metrale_arena: {count} files, all as schema/metrale.yaml says\n"
-    )
+    shown = ""
+    for name in ("metrale", "atlas"):
+        package = snapshot(ROOT / f"generated/{name}_arena")
+        count = sum(path.suffix in (".py", ".typed") for path in package)
+        shown += (
+            f"generated/{name}_arena: {count} files, all as schema/{name}.yaml says\n"
+        )
+    assert result.stdout == shown
     assert result.stderr == ""
-    assert snapshot(ROOT / "generated/metrale_arena") == before
+    assert snapshot(ROOT / "generated") == before
 
 
 def spoil_byte(package: Path) -> str:
@@ -405,7 +409,7 @@ def test_check_is_red_and_writes_nothing(
 
 
 def test_check_is_red_on_a_spoilt_copy_of_the_committed_tree(here: Path) -> None:
-    for name in ("schema", "generated/metrale_arena"):
+    for name in ("schema", "generated"):
         shutil.copytree(
             ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__")
         )
@@ -480,7 +484,7 @@ def test_lint_of_the_committed_schema_has_nothing_to_say(
 ) -> None:
     monkeypatch.chdir(ROOT)
     result = run("lint", "--strict")
-    assert result.stdout == "1 schema file: 0 errors, 0 warnings\n"
+    assert result.stdout == "2 schema files: 0 errors, 0 warnings\n"
 
 
 def test_lint_of_warnings_is_red_only_when_strict(here: Path) -> None:
@@ -1016,7 +1020,7 @@ def test_a_table_shows_every_buffer_and_the_total() -> None:
     assert rows[4][2:6] == ["4.6%", "bf16", "[8192, 64, 128]", "attention"]
 
 
-def test_sizes_takes_the_only_schema_of_the_project(
+def test_sizes_takes_the_first_schema_of_the_project(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -1024,11 +1028,20 @@ def test_sizes_takes_the_only_schema_of_the_project(
     assert json.loads(result.stdout) == sizes()
 
 
-def test_sizes_asks_which_schema_of_several(project: Path) -> None:
-    with (project / "pyproject.toml").open("a") as file:
-        file.write(LISTED.format("more/other.yaml", "other"))
-    result = run("sizes", "-c", QWEN, code=2)
-    assert "which one? give --schema: tiny.yaml, more/other.yaml" in result.stderr
+def test_sizes_of_an_extending_schema_find_the_family_table_of_the_base(
+    here: Path,
+) -> None:
+    # In a folder of its own, beside neither the base nor the table.
+    (here / "own").mkdir()
+    copy = (ROOT / "schema/atlas.yaml").read_text(encoding="utf-8")
+    base = os.path.relpath(METRALE, here / "own")
+    (here / "own/atlas.yaml").write_text(copy.replace("metrale.yaml", base, 1))
+    result = run("sizes", "-s", "own/atlas.yaml", "-c", QWEN, "--format", "csv")
+    rows = [line.split(",") for line in result.stdout.splitlines()]
+    place = rows[0].index("bytes")
+    found = {row[rows[0].index("buffer")]: row[place] for row in rows[1:]}
+    expected = oracle.atlas_sizes(EXPECTED["Qwen3-32B"], **LIMITS)
+    assert {name: int(found[name]) for name in expected} == expected
 
 
 def test_a_schema_without_families_cannot_read_a_config(project: Path) -> None:

@@ -281,7 +281,8 @@ def _allocate(
         raise AllocationError.from_sizes(
             name, nbytes, free, total, sizes, why=why
         ) from error
-    return DevicePtr(ptr)
+    # A backend may give a plain int.
+    return ptr if type(ptr) is DevicePtr else DevicePtr(ptr)
 
 
 def _preflight(

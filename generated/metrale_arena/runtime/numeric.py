@@ -68,6 +68,13 @@ def natural(value: int, what: str) -> int:
     return value
 
 
+def check_size(what: str, nbytes: int) -> int:
+    """Return a size in bytes; raise SizeError for one that no device API takes."""
+    if nbytes > MAX_SIZE:
+        raise SizeError(f"{what}: {show(nbytes)} bytes is more than 2**63 - 1")
+    return nbytes
+
+
 def behind(offset: int, end: int, what: str) -> int:
     """Return the fixed `offset` of a region, in bytes; `what` names the region.
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..model import Schema
     from ..project import Pair
     from ..sizing import Inputs
+    from ..source import Text
 
 _MAX_DIGITS = len(str(2**63 - 1))
 
@@ -50,25 +51,24 @@ def find_pairs(schemas: tuple[Path, ...], output: Path | None) -> list[Pair]:
     return [pair for pair in listed if os.path.realpath(pair.schema) in wanted]
 
 
-def only_schema() -> Path:
-    """The one schema that pyproject.toml lists."""
-    pairs = find_pairs((), None)
-    if len(pairs) > 1:
-        names = ", ".join(shown(pair.schema) for pair in pairs)
-        raise click.UsageError(f"which one? give --schema: {names}")
-    return pairs[0].schema
+def default_schema() -> Path:
+    """The first schema that pyproject.toml lists."""
+    return find_pairs((), None)[0].schema
 
 
 def load_checked(path: Path) -> Checked:
     """A schema and its family table. Raise InputProblems with every error of them."""
     from .. import disk
-    from ..compile import Text, check_source, read_schema
+    from ..compile import check_source, read_schema
     from ..resources import family_table
+    from ..source import Text
 
-    schema, warnings = read_schema(Text(shown(path), disk.read(path)))
+    schema, warnings = read_schema(Text(shown(path), disk.read(path)), open_base)
     families = None
     if schema.arena.families is not None:
-        table = path.parent / schema.arena.families
+        # Beside the file that names it, which may be a base.
+        named_in = schema.arena.places["families"].file
+        table = Path(named_in).parent / schema.arena.families
         try:
             families = Text(shown(table), disk.read(table))
         except disk.DiskError as error:
@@ -84,6 +84,15 @@ def load_checked(path: Path) -> Checked:
                 ]
             ) from None
     return check_source(schema, warnings, families)
+
+
+def open_base(name: str, base: str) -> Text:
+    """The file of a path that is relative to a named file. Raises ArenagenError."""
+    from .. import disk
+    from ..source import Text
+
+    path = Path(os.path.normpath(Path(name).parent / base))
+    return Text(shown(path), disk.read(path))
 
 
 def _config(

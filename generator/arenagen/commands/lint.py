@@ -43,6 +43,11 @@ def lint(
             problems += load_checked(path).warnings
         except InputProblems as error:
             problems += error.problems
+    # What is wrong with a base is told once, however many extend it.
+    told: dict[object, Problem] = {}
+    for each in problems:
+        told.setdefault((each.code, each.span, each.message), each)
+    problems = list(told.values())
     errors = sum(problem.severity == "error" for problem in problems)
     match style:
         case "json":

@@ -58,22 +58,13 @@ OUTPUT = click.option(
 )
 
 
-MODEL_OPTIONS = (
-    click.option(
-        "-s",
-        "--schema",
-        type=click.Path(path_type=Path),
-        help="The schema; that of pyproject.toml when it lists one.",
-    ),
-    click.option(
-        "-c",
-        "--config",
-        "configs",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        required=True,
-        help="A Hugging Face config.json; may be given several times.",
-    ),
+SCHEMA = click.option(
+    "-s",
+    "--schema",
+    type=click.Path(path_type=Path),
+    help="The schema; the first that pyproject.toml lists when absent.",
+)
+INPUTS = (
     click.option("-M", "--tokens", type=int, help="The limit of tokens in a pass."),
     click.option(
         "-l",
@@ -120,17 +111,38 @@ class ModelOptions:
     overrides: tuple[str, ...]
 
 
-def model_options(
-    command: Callable[..., None],
-) -> Callable[..., None]:
+def model_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of a model, and them to it as its first argument."""
+    return SCHEMA(_with_inputs(command, config_required=True))
 
+
+def optional_model(command: Callable[..., None]) -> Callable[..., None]:
+    """As `model_options`, for a command that has something to say without a config."""
+    return SCHEMA(_with_inputs(command, config_required=False))
+
+
+def optional_inputs(command: Callable[..., None]) -> Callable[..., None]:
+    """As `optional_model`, for a command that takes its schemas in another way."""
+    return _with_inputs(command, config_required=False)
+
+
+def _with_inputs(
+    command: Callable[..., None], config_required: bool
+) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
-        model = {each.name: given.pop(each.name) for each in fields(ModelOptions)}
+        model = {each.name: given.pop(each.name, None) for each in fields(ModelOptions)}
         command(ModelOptions(**model), **given)
 
     wrapped: Callable[..., None] = run
-    for option in reversed(MODEL_OPTIONS):
+    for option in reversed(INPUTS):
         wrapped = option(wrapped)
-    return wrapped
+    return click.option(
+        "-c",
+        "--config",
+        "configs",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        required=config_required,
+        help="A Hugging Face config.json; may be given several times.",
+    )(wrapped)

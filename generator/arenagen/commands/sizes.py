@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .console import new_console
-from .inputs import asked_inputs, load_checked, only_schema
+from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelOptions, exits, model_options
+
+if TYPE_CHECKING:
+    from ..accounts import By
+    from ..model import Schema
+    from ..sizing import Inputs
 
 
 @click.command()
@@ -18,11 +25,13 @@ from .options import ModelOptions, exits, model_options
     default="table",
     show_default=True,
 )
+@click.option(
+    "--by",
+    type=click.Choice(["limit", "gate", "group", "use"]),
+    help="What the bytes depend on, instead of every buffer.",
+)
 @exits
-def sizes(
-    options: ModelOptions,
-    style: str,
-) -> int:
+def sizes(options: ModelOptions, style: str, by: By | None) -> int:
     """Print the bytes of every buffer for real model configs.
 
     Limits that are not given take the schema's defaults, and levers too: the
@@ -31,9 +40,12 @@ def sizes(
     from .. import report
     from ..sizing import size_arena
 
-    checked = load_checked(options.schema or only_schema())
+    checked = load_checked(options.schema or default_schema())
     model = checked.schema
     asked = asked_inputs(checked, options)
+    if by is not None:
+        _print_accounts(model, asked, by, style)
+        return 0
     found = [(name, size_arena(model, inputs)) for name, inputs in asked]
     match style:
         case "json":
@@ -49,3 +61,40 @@ def sizes(
             for name, size in found:
                 console.print(report.as_table(name, size))
     return 0
+
+
+def _print_accounts(
+    schema: Schema, asked: list[tuple[str, Inputs]], by: By, style: str
+) -> None:
+    from .. import grid, report
+    from ..accounts import account
+
+    found = [(name, inputs, account(schema, inputs, by)) for name, inputs in asked]
+    match style:
+        case "json":
+            data: list[dict[str, object]] = [
+                {
+                    "schema": schema.arena.package,
+                    "config": name,
+                    "limits": dict(inputs.limits),
+                    "by": by,
+                    "rows": grid.grid_as_data(each),
+                    "note": each.note,
+                }
+                for name, inputs, each in found
+            ]
+            click.echo(report.as_json(data), nl=False)
+        case "csv":
+            rows = [(name, each) for name, _, each in found]
+            click.echo(grid.grid_as_csv(rows), nl=False)
+        case "md":
+            texts = (
+                grid.grid_as_markdown(report.title(name, inputs), each)
+                for name, inputs, each in found
+            )
+            click.echo("\n".join(texts), nl=False)
+        case _:
+            console = new_console()
+            for name, inputs, each in found:
+                title = report.title(name, inputs)
+                console.print(grid.grid_as_table(title, each))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .console import new_console
-from .inputs import asked_inputs, load_checked, only_schema
+from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelOptions, exits, model_options
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def zero_plan(
     """
     from .. import report, zeroing
 
-    checked = load_checked(options.schema or only_schema())
+    checked = load_checked(options.schema or default_schema())
     group = zeroing.find_group(checked.schema, method)
     asked = asked_inputs(checked, options)
     plans = [

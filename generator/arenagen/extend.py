@@ -1,0 +1,279 @@
+"""A schema laid over the one that it extends, before anything is read of either.
+
+Works on the nodes of files that are each shaped like a schema, so that whatever is
+wrong with the whole keeps its own file, line and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from .chain import base_of
+from .errors import Problem, Severity, Span, did_you_mean, nearest
+from .load import EXTENT_KEYS
+from .source import Mapping, Node, Scalar, Sequence, plain
+
+# Mappings inside an entry that hold entries of their own.
+INNER = ("parameters", "regions", "uses")
+Related: TypeAlias = tuple[str, Span]
+
+
+@dataclass(frozen=True, slots=True)
+class Extended:
+    """A whole schema, what is wrong with how it came about, and how it did.
+
+    `extends` tells where each base is extended; `names` and `lines` where an entry of
+    one is overridden or removed, by its name and by the lines that it stood on; `slips`
+    the name of a base that a new entry is most like.
+    """
+
+    root: Mapping
+    problems: tuple[Problem, ...]
+    extends: dict[str, Span]
+    names: dict[str, Related]
+    lines: dict[tuple[str, int], Related]
+    slips: dict[Span, str]
+
+    def explain(self, problem: Problem) -> Problem:
+        """The problem, with the place of an extending file that it may come from."""
+        span = problem.span
+        if problem.code == "AR021" and span in self.slips:
+            return replace(problem, hint=f"did you mean `{self.slips[span]}`?")
+        if span.file not in self.extends:
+            return problem
+        start = span.column - 1
+        word = span.source[start : start + span.length]
+        extended = ("extended", self.extends[span.file])
+        near = self.lines.get((span.file, span.line), extended)
+        related = self.names.get(word, near)
+        hint = problem.hint
+        if problem.code == "AR080":
+            hint = "leave it out: name it in `remove`"
+        return replace(problem, hint=hint, related=(*problem.related, related))
+
+
+def extend(chain: list[Mapping]) -> Extended:
+    """The whole of a schema and its bases, nearest first.
+
+    From the last base on, each file is laid over what lies below it: what it removes
+    is taken out first, then mappings merge by key at every depth, and anything else
+    replaces what the base says.
+    """
+    laying = _Laying()
+    whole = chain[-1]
+    for place in reversed(range(len(chain) - 1)):
+        laying.link(chain[place], chain[place + 1 :])
+        whole = laying.lay(whole, chain[place])
+    return Extended(
+        whole,
+        tuple(laying.problems),
+        laying.extends,
+        laying.names,
+        laying.lines,
+        laying.slips,
+    )
+
+
+class _Laying:
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self.extends: dict[str, Span] = {}
+        self.names: dict[str, Related] = {}
+        self.lines: dict[tuple[str, int], Related] = {}
+        self.slips: dict[Span, str] = {}
+
+    def link(self, over: Mapping, bases: list[Mapping]) -> None:
+        """Note where a base is extended; no two packages may have one name."""
+        extends = base_of(over)
+        assert extends is not None
+        self.extends[bases[0].span.file] = extends.span
+        package = _package(over)
+        for base in bases:
+            if _package(base).value == package.value:
+                self._report(
+                    "AR104",
+                    f"the package `{package.value}` is the one that the base emits",
+                    package.span,
+                    "choose another name, so that both can be imported",
+                    ("base", _package(base).span),
+                )
+
+    def lay(self, base: Mapping, over: Mapping) -> Mapping:
+        """A whole schema with a file that extends it laid over it."""
+        removed = over.get("remove")
+        for path in removed.items if isinstance(removed, Sequence) else ():
+            assert isinstance(path, Scalar)
+            base = self._remove(base, str(path.value).split("."), path, ())
+        merged = base
+        for key, value in over.entries:
+            name = str(key.value)
+            if name == "remove":
+                continue
+            assert isinstance(value, Mapping)
+            section = base.get(name)
+            assert section is None or isinstance(section, Mapping)
+            if name == "arena":
+                value = _without(value, "extends")
+                section = section and _without(section, "package")
+            if section is not None:
+                lay = self._merge if name == "arena" else self._entries
+                value = lay(section, value, name)
+            merged = _with(merged, key, value)
+        return merged
+
+    def _remove(
+        self, node: Mapping, steps: list[str], path: Scalar, above: tuple[str, ...]
+    ) -> Mapping:
+        """The mapping at `above` without what `steps` lead to."""
+        step, *below = steps
+        here = (*above, step)
+        value = node.get(step)
+        if value is None:
+            where = f" in `{'.'.join(above)}`" if above else ""
+            known = [str(key.value) for key, _ in node.entries]
+            self._report(
+                "AR101",
+                f"the base has no `{step}`{where} to remove",
+                path.span,
+                did_you_mean(step, known),
+            )
+            return node
+        if below and not isinstance(value, Mapping):
+            self._report(
+                "AR101",
+                f"`{'.'.join(here)}` of the base has no parts that have a name",
+                path.span,
+                "remove it as a whole, or give it anew",
+            )
+            return node
+        key = node.key(step)
+        removed = ("removed", path.span)
+        if len(here) == 2:
+            self._note(key, value, removed)
+        if below:
+            assert isinstance(value, Mapping)
+            return _with(node, key, self._remove(value, below, path, here))
+        if len(here) == 2:
+            self.names[step] = removed
+        elif len(here) == 1 and isinstance(value, Mapping):
+            self.names |= {str(name.value): removed for name, _ in value.entries}
+        return _without(node, step)
+
+    def _entries(self, base: Mapping, over: Mapping, path: str) -> Mapping:
+        """Entries by name: what is new comes behind those of the base."""
+        merged = base
+        known = [str(key.value) for key, _ in base.entries]
+        for key, value in over.entries:
+            name = str(key.value)
+            below = base.get(name)
+            if below is None:
+                if close := nearest(name, known):
+                    self.slips[key.span] = close
+            elif self._changes(base, key, value, path):
+                assert isinstance(below, Mapping) and isinstance(value, Mapping)
+                overridden = ("overridden", key.span)
+                self._note(base.key(name), below, overridden)
+                if "." not in path:
+                    self.names[name] = overridden
+                fresh = _without_stale_extent(below, value)
+                value = self._merge(fresh, value, f"{path}.{name}", INNER)
+            merged = _with(merged, key, value)
+        return merged
+
+    def _merge(
+        self, base: Mapping, over: Mapping, path: str, inner: tuple[str, ...] = ()
+    ) -> Mapping:
+        """Mappings by key; the keys `inner` hold entries."""
+        merged = base
+        for key, value in over.entries:
+            name = str(key.value)
+            below = base.get(name)
+            changes = below is not None and self._changes(base, key, value, path)
+            if changes and isinstance(below, Mapping) and isinstance(value, Mapping):
+                lay = self._entries if name in inner else self._merge
+                value = lay(below, value, f"{path}.{name}")
+            merged = _with(merged, key, value)
+        return merged
+
+    def _changes(self, base: Mapping, key: Scalar, value: Node, path: str) -> bool:
+        name = str(key.value)
+        below = base.get(name)
+        assert below is not None
+        # By their texts: for Python, True is 1.
+        same = repr(plain(below)) == repr(plain(value))
+        if same or (isinstance(value, Mapping) and not value.entries):
+            self._report(
+                "AR103",
+                f"`{path}.{name}` is what the base says already",
+                key.span,
+                "remove it",
+                ("base", base.key(name).span),
+                severity="warning",
+            )
+        return not same
+
+    def _note(self, key: Scalar, value: Node, related: Related) -> None:
+        for scalar in (key, *_scalars(value)):
+            first = scalar.span.line
+            for line in range(first, first + scalar.raw.count("\n") + 1):
+                self.lines[scalar.span.file, line] = related
+
+    def _report(
+        self,
+        code: str,
+        message: str,
+        span: Span,
+        hint: str,
+        *related: Related,
+        severity: Severity = "error",
+    ) -> None:
+        self.problems.append(Problem(code, message, span, hint, severity, related))
+
+
+def _package(root: Mapping) -> Scalar:
+    arena = root.get("arena")
+    package = arena.get("package") if isinstance(arena, Mapping) else None
+    assert isinstance(package, Scalar)
+    return package
+
+
+def _with(node: Mapping, key: Scalar, value: Node) -> Mapping:
+    """The mapping with a key in its place, or behind the others where it is new."""
+    if node.get(str(key.value)) is None:
+        return Mapping((*node.entries, (key, value)), node.span)
+    entries = (
+        (key, value) if old.value == key.value else (old, before)
+        for old, before in node.entries
+    )
+    return Mapping(tuple(entries), node.span)
+
+
+def _without(node: Mapping, *names: str) -> Mapping:
+    kept = (entry for entry in node.entries if entry[0].value not in names)
+    return Mapping(tuple(kept), node.span)
+
+
+def _without_stale_extent(base: Mapping, over: Mapping) -> Mapping:
+    """The entry of a base without the extent that `over` gives it anew."""
+    given = {key for key in EXTENT_KEYS if over.get(key) is not None}
+    if not given:
+        return base
+    stale = {key for key in EXTENT_KEYS if key not in given}
+    if "layout" in stale or over.get("layout") != base.get("layout"):
+        stale.add("arguments")
+    return _without(base, *stale)
+
+
+def _scalars(node: Node) -> Iterator[Scalar]:
+    match node:
+        case Scalar():
+            yield node
+        case Sequence(items):
+            for item in items:
+                yield from _scalars(item)
+        case Mapping(entries):
+            for key, value in entries:
+                yield key
+                yield from _scalars(value)

@@ -1,0 +1,120 @@
+"""Pointers to buffers in which several things lie, and what leads to those."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, Self, TypeVar
+from weakref import ref
+
+from .device import NULL, DevicePtr
+from .errors import LayoutError
+from .numeric import check_int, show
+
+
+class Part(Protocol):
+    """A region, or several of them."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the start of the buffer to the end of the last region."""
+        ...
+
+
+_P = TypeVar("_P", bound=Part)
+
+
+class BufferPtr(DevicePtr):
+    """A pointer that knows its arena; each class of them knows one buffer."""
+
+    _buffer: ClassVar[str]
+    _arena: ref[Any]
+
+    @classmethod
+    def bind(cls, ptr: DevicePtr, arena: ref[Any]) -> Self:
+        """The pointer to the buffer of an arena."""
+        bound = cls(ptr)
+        bound._arena = arena
+        return bound
+
+    def __reduce__(self) -> tuple[type[DevicePtr], tuple[int]]:
+        # An address outlives its arena no more than any other integer does.
+        return DevicePtr, (int(self),)
+
+    def _part(
+        self,
+        use: str,
+        place: Callable[[Any, DevicePtr], _P | None],
+        gate: str,
+        tokens: int | None,
+        **limits: int | None,
+    ) -> _P:
+        """What a pass of `tokens` tokens finds here; the buffer must hold it.
+
+        use: what the errors call it, "" for the regions of a buffer without uses.
+        place: lays it out for given inputs; None while its gate is false.
+        limits: limits that differ from the arena's.
+        """
+        asked = {"tokens": tokens, **limits}
+        given = {name: value for name, value in asked.items() if value is not None}
+        text = _call_text(use, given)
+        arena = self._live_arena(text)
+        inputs = arena._inputs.of_pass(**given)
+        part = place(inputs, self)
+        return self._held(arena, part, text, gate, given, arena._inputs.limits)
+
+    def _layout(self, place: Callable[..., _P | None], gate: str, **given: int) -> _P:
+        """The layout that fills the buffer, for given arguments of its own."""
+        for name, value in given.items():
+            check_int(name, value, 1)
+        text = _call_text("", given)
+        arena = self._live_arena(text)
+        part = place(arena._inputs, self, **given)
+        return self._held(arena, part, text, gate, given, self._most(place, *given))
+
+    def _live_arena(self, text: str) -> Any:
+        arena = self._arena() if self else None
+        if arena is None or arena.released:
+            raise LayoutError(self._buffer, text, 0)
+        return arena
+
+    def _held(
+        self,
+        arena: Any,
+        part: _P | None,
+        text: str,
+        gate: str,
+        given: Mapping[str, int],
+        most: Mapping[str, int],
+    ) -> _P:
+        """The part, unless it is not there or more than the buffer holds."""
+        capacity: int = getattr(arena, f"{self._buffer}_bytes")
+        if part is None:
+            asked = f"{text}, as its gate is false: {gate}"
+            raise LayoutError(self._buffer, asked, capacity)
+        beyond = [
+            f"{name}={most[name]}"
+            for name, value in given.items()
+            if value > most[name]
+        ]
+        if beyond or part.nbytes > capacity:
+            asked = f"{text} ({show(part.nbytes)} bytes)"
+            if beyond:
+                asked += f", at most {', '.join(beyond)}"
+            raise LayoutError(self._buffer, asked, capacity)
+        return part
+
+    def _most(self, place: Callable[..., Any], *names: str) -> dict[str, int]:
+        """The largest arguments of the layout that fills the buffer."""
+        arena = self._arena() if self else None
+        full = None if arena is None else place(arena._inputs, NULL)
+        return {name: 0 if full is None else getattr(full, name) for name in names}
+
+    def _most_tokens(self) -> dict[str, int]:
+        """The largest pass."""
+        arena = self._arena() if self else None
+        return {"tokens": 0 if arena is None else arena._inputs.limits["tokens"]}
+
+
+def _call_text(use: str, given: Mapping[str, int]) -> str:
+    arguments = ", ".join(f"{name}={show(value)}" for name, value in given.items())
+    return f"{use}({arguments})" if use else arguments or "its regions"
