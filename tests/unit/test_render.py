@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 import tokenize
@@ -694,6 +695,12 @@ DOCS = [
     'quotes "at the end of a line" ' * 6 + '"',
     "\\\\",
     '"',
+    "\\\\u12 \\\\N{no such name} \\\\x4 \\\\777",
+    "w" * 500,
+    "one\rtwo\r\nthree\nfour\tfive",
+    "one\x85two\u2028three\u2029four",
+    "f'{1 + 1}' $HOME `id` <b>&amp;</b> ]]> */ --",
+    "coding: utf-7 +AGEAYg-",
 ]
 
 
@@ -806,7 +813,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("emitted") / "generated"
     texts = [COVERAGE, BARE, GROUPS, CORNERS]
     texts += [without(section) for section in SECTIONS]
-    texts += [docs_schema(number)[0] for number in (0, 5, 13)]
+    texts += [docs_schema(number)[0] for number in (0, 5, 13, 18)]
     for text in texts:
         source = checked(text)
         for name, content in emit(source, "schema.yaml").items():
@@ -906,7 +913,7 @@ def texts_of(source: str) -> list[str]:
     return [normalised(text) for text in [*found, *comments.split("\0")]]
 
 
-@pytest.mark.parametrize("number", [0, 5, 13])
+@pytest.mark.parametrize("number", [0, 5, 13, 18])
 def test_docs_of_every_kind_reach_the_package_as_they_are(
     folder: Path, number: int
 ) -> None:
@@ -941,6 +948,13 @@ def test_docs_of_every_kind_compile(number: int) -> None:
         for name, text in emit(source, "schema.yaml").items():
             if name.endswith(".py") and not name.startswith("runtime/"):
                 compile(text, name, "exec")
+
+
+def test_the_files_of_a_package_stay_in_its_folder() -> None:
+    for number in range(len(DOCS)):
+        source = checked(docs_schema(number)[0])
+        for name in emit(source, f"../{DOCS[number]}\0/etc/passwd"):
+            assert re.fullmatch(r"(runtime/)?\w+\.py|py\.typed", name)
 
 
 # The coverage package
