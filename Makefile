@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m
 
-.PHONY: demo test lint types drift unit generate docs format clean
+.PHONY: demo test lint types drift unit test-slow generate docs format clean
 
 ## demo: generate, check, size real checkpoints, and run one arena on host memory.
 demo: $(VENV)/installed
@@ -28,6 +28,10 @@ drift: $(VENV)/installed
 
 unit: $(VENV)/installed
 	$(RUN) pytest -n 2 --dist worksteal
+
+## test-slow: the slow tests, those that take minutes too.
+test-slow: $(VENV)/installed
+	$(RUN) pytest -n 2 --dist worksteal -m slow
 
 generate: $(VENV)/installed
 	$(RUN) arenagen generate

@@ -205,4 +205,134 @@ EXPECTED: dict[str, dict[str, object]] = {
         "ssm_state_size": 128,
         "n_groups": 8,  # of the SSM; n_group, 1, is the router's
     },
+    "Mixtral-8x7B-v0.1": {
+        "model_type": "mixtral",
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "intermediate_size": 14336,
+        "vocab_size": 32000,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,  # absent: 4096 / 32
+        "num_experts": 8,  # num_local_experts
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 14336,  # intermediate_size
+    },
+    "gpt-oss-20b": {
+        "model_type": "gpt_oss",
+        "hidden_size": 2880,
+        "num_hidden_layers": 24,
+        "intermediate_size": 2880,
+        "vocab_size": 201088,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 8,
+        "head_dim": 64,  # as given; 2880 / 64 would be 45
+        "layer_types": ["sliding_attention", "full_attention"] * 12,
+        "num_experts": 32,  # num_local_experts
+        "num_experts_per_tok": 4,
+        "moe_intermediate_size": 2880,  # intermediate_size
+    },
+    "GLM-4.5-Air": {
+        "model_type": "glm4_moe",
+        "hidden_size": 4096,
+        "num_hidden_layers": 46,
+        "intermediate_size": 10944,
+        "vocab_size": 151552,
+        "num_attention_heads": 96,
+        "num_key_value_heads": 8,
+        "head_dim": 128,  # as given; 96 does not divide 4096
+        "num_experts": 128,  # n_routed_experts
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 1408,
+        "shared_expert_intermediate_size": 1408,  # n_shared_experts 1 * 1408
+    },
+    "Kimi-K2-Instruct": {
+        "model_type": "kimi_k2",
+        "hidden_size": 7168,
+        "num_hidden_layers": 61,
+        "intermediate_size": 18432,
+        "vocab_size": 163840,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 64,
+        "head_dim": 192,  # absent: 128 + 64
+        "num_experts": 384,  # n_routed_experts
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 2048,
+        "shared_expert_intermediate_size": 2048,  # n_shared_experts 1 * 2048
+        "kv_lora_rank": 512,
+        "q_lora_rank": 1536,
+        "qk_rope_head_dim": 64,
+    },
+    "Qwen3.8-Flash-Next": {
+        "model_type": "qwen4_exp",
+        "hidden_size": 2560,
+        "num_hidden_layers": 48,
+        "vocab_size": 248320,
+        "num_attention_heads": 24,
+        "num_key_value_heads": 2,
+        "head_dim": 256,
+        "attn_gated": True,  # output_gate_type
+        "layer_types": [*["linear_attention"] * 3, "full_attention"] * 12,
+        "full_attention_interval": 4,
+        "linear_num_key_heads": 16,
+        "linear_key_head_dim": 128,
+        "linear_num_value_heads": 48,
+        "linear_value_head_dim": 128,
+        "num_experts": 512,
+        "num_experts_per_tok": 10,
+        "moe_intermediate_size": 640,
+        "shared_expert_intermediate_size": 640,
+        "mrope_interleaved": True,
+        "hc_mult": 4,  # hc_count
+        "hc_lowrank": 320,
+        "index_n_heads": 4,
+        "index_head_dim": 128,
+        "index_topk": 2048,  # indexer_budget
+        "index_compress_ratio": 4,
+    },
+    "gemma-4-26B-A4B": {
+        "model_type": "gemma4",
+        "hidden_size": 2816,
+        "num_hidden_layers": 30,
+        "intermediate_size": 2112,  # of the dense network beside the experts
+        "vocab_size": 262144,
+        # Two geometries: 16 queries of 256 beside 8 keys, 16 of 512 beside 2. At 512
+        # queries need 16 heads (8192 of 4096 and 8192), keys 4 (2048 of 2048 and 1024).
+        "num_attention_heads": 16,
+        "num_key_value_heads": 4,
+        "head_dim": 512,  # 2816 / 16 would be 176
+        "layer_types": [*["sliding_attention"] * 5, "full_attention"] * 5,  # 30 layers
+        "num_experts": 128,
+        "num_experts_per_tok": 8,  # top_k_experts
+        "moe_intermediate_size": 704,
+    },
+    "DeepSeek-V4-Flash": {
+        "model_type": "deepseek_v4",
+        "hidden_size": 4096,
+        "num_hidden_layers": 43,
+        # No intermediate_size: experts in every layer.
+        "vocab_size": 129280,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 1,
+        "head_dim": 512,  # as given; 4096 / 64 would be 64
+        # 44 compress_ratios, the last one of an MTP layer: 0 0, 4 128 twenty times, 4.
+        "layer_types": [
+            "sliding_attention",
+            "sliding_attention",
+            *["sparse_attention", "full_attention"] * 20,
+            "sparse_attention",
+        ],
+        "num_experts": 256,  # n_routed_experts
+        "num_experts_per_tok": 6,
+        "moe_intermediate_size": 2048,
+        "shared_expert_intermediate_size": 2048,  # n_shared_experts 1 * 2048
+        "q_lora_rank": 1024,
+        "qk_rope_head_dim": 64,
+        "o_groups": 8,
+        "o_lora_rank": 1024,
+        "hc_mult": 4,
+        "index_n_heads": 64,
+        "index_head_dim": 128,
+        "index_topk": 512,
+    },
 }

@@ -174,8 +174,12 @@ def test_only_disk_touches_the_disk() -> None:
             if isinstance(node, ast.Import)
             for alias in node.names
         }
+        outside = {"shutil", "tempfile", "subprocess", "socket"}
+        if module == "git":
+            # It runs git, and touches nothing itself.
+            outside.remove("subprocess")
         if module != "disk":
-            assert not imported & {"shutil", "tempfile", "subprocess", "socket"}
+            assert not imported & outside
 
 
 def of_the_command_line(module: str) -> bool:

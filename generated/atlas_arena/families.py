@@ -11,17 +11,35 @@ from typing import Final
 from .config import ModelConfig
 from .runtime.hf import HfFile
 
-# Layer kinds under the names that older files give them.
+# Layer kinds under the names that some files give them.
 _LAYER_WORDS: Final = {
     "attention": "full_attention",
+    "chunked_attention": "sliding_attention",
     "deepseek_sparse_attention": "sparse_attention",
     "indexed_attention": "sparse_attention",
+    "compressed_sparse_attention": "sparse_attention",
+    "heavily_compressed_attention": "full_attention",
 }
 
-# Layer kinds of Nemotron-H, whose only linear attention is Mamba-2.
-_NEMOTRON_WORDS: Final = {
+# Layer kinds of an attn_type_list. 0 is an older linear attention.
+_ATTENTION_NUMBERS: Final = {
+    "1": "full_attention",
+}
+
+# Layer kinds of DeepSeek-V4 by how many keys are kept as one; a layer that keeps each
+# has a window alone.
+_COMPRESS_NUMBERS: Final = {
+    "0": "sliding_attention",
+    "4": "sparse_attention",
+    "128": "full_attention",
+}
+
+# Layer kinds of families whose only linear attention is Mamba-2. A hybrid layer runs
+# attention too.
+_MAMBA_WORDS: Final = {
     "attention": "full_attention",
     "linear_attention": "mamba",
+    "hybrid": "full_attention",
 }
 
 # Layer kinds of a Nemotron-H pattern, one letter a layer.
@@ -32,16 +50,152 @@ _NEMOTRON_LETTERS: Final = {
     "-": "mlp",
 }
 
+# Names in files that change sizes in one family or another.
+_SIZE_KEYS: Final = (
+    "hidden_size",
+    "dim",
+    "d_model",
+    "num_hidden_layers",
+    "num_layers",
+    "n_layers",
+    "n_layer",
+    "decoder_layers",
+    "block_configs",
+    "num_attention_heads",
+    "num_attention_heads_per_layer",
+    "attention_other_setting.num_attention_heads",
+    "swa_num_attention_heads",
+    "n_heads",
+    "n_head",
+    "num_key_value_heads",
+    "num_attention_groups",
+    "attention_other_setting.num_attention_groups",
+    "num_global_key_value_heads",
+    "swa_num_key_value_heads",
+    "num_kv_heads",
+    "n_kv_heads",
+    "attn_config.kv_n_heads",
+    "head_dim",
+    "attention_head_dim",
+    "global_head_dim",
+    "swa_head_dim",
+    "attention_other_setting.head_dim",
+    "intermediate_size",
+    "intermediate_size_mlp",
+    "dense_intermediate_size",
+    "ffn_hidden_size",
+    "ffn_config.ffn_hidden_size",
+    "hidden_dim",
+    "decoder_ffn_dim",
+    "use_double_wide_mlp",
+    "num_experts",
+    "n_routed_experts",
+    "num_local_experts",
+    "moe_num_experts",
+    "moe.num_experts",
+    "ffn_config.moe_num_experts",
+    "zero_expert_num",
+    "num_experts_per_tok",
+    "experts_per_token",
+    "num_experts_per_token",
+    "top_k_experts",
+    "moe_top_k",
+    "moe_topk",
+    "moe_k",
+    "moe.num_experts_per_tok",
+    "ffn_config.moe_top_k",
+    "moe_intermediate_size",
+    "expert_intermediate_size",
+    "expert_ffn_hidden_size",
+    "moe.expert_hidden_dim",
+    "moe_latent_size",
+    "routed_expert_hidden_size",
+    "shared_expert_intermediate_size",
+    "moe_shared_expert_intermediate_size",
+    "shared_intermediate_size",
+    "share_expert_dim",
+    "n_shared_experts",
+    "num_shared_experts",
+    "num_shared_expert",
+    "moe_num_shared_experts",
+    "moe.num_shared_experts",
+    "layer_types",
+    "layers_block_type",
+    "hybrid_override_pattern",
+    "attn_type_list",
+    "compress_ratios",
+    "full_attention_interval",
+    "attn_layer_period",
+    "attn_layer_indices",
+    "attn_output_gate",
+    "output_gate_type",
+    "linear_num_key_heads",
+    "linear_num_value_heads",
+    "linear_key_head_dim",
+    "linear_value_head_dim",
+    "linear_num_heads",
+    "linear_head_dim",
+    "linear_attn_config.num_heads",
+    "linear_attn_config.head_dim",
+    "linear_attn_config.kda_layers",
+    "linear_attn_config.full_attn_layers",
+    "mamba_num_heads",
+    "mamba_n_heads",
+    "n_mamba_heads",
+    "mamba_head_dim",
+    "mamba_headdim",
+    "mamba_d_head",
+    "mamba_d_ssm",
+    "ssm_state_size",
+    "mamba_d_state",
+    "state_size",
+    "n_groups",
+    "mamba_n_groups",
+    "mamba_ngroups",
+    "kv_lora_rank",
+    "q_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
+    "qk_head_dim",
+    "o_lora_rank",
+    "o_groups",
+    "index_n_heads",
+    "index_head_dim",
+    "index_topk",
+    "index_kpool",
+    "index_topk_blocks",
+    "index_block_size",
+    "indexer_n_heads",
+    "indexer_head_dim",
+    "indexer_budget",
+    "indexer_compress_ratio",
+    "sparse_attention_config.sparse_num_index_heads",
+    "sparse_attention_config.sparse_index_dim",
+    "sparse_attention_config.sparse_topk_blocks",
+    "sparse_attention_config.sparse_block_size",
+    "hc_mult",
+    "hc_count",
+    "hc_lowrank",
+)
+
+# Names that together tell a file without a model_type.
+_MARKS: Final = {
+    "mistral_params": (
+        "dim",
+        "n_layers",
+        "n_heads",
+    ),
+}
+
 
 def config_from_hf(
-    source: str | PathLike[str] | Mapping[str, object],
+    source: str | PathLike[str] | Mapping[str, object], assume: str = ""
 ) -> ModelConfig:
-    """The config of a Hugging Face config.json, given by path or as its data.
-
-    Raise ConfigError for an unknown model family, and for what the file lacks.
-    """
-    file = HfFile.open(source)
-    return file.choose(_FAMILIES)(file)
+    """The config of a Hugging Face config.json, as `ModelConfig.from_hf` says."""
+    file = HfFile.open(source, assume)
+    config = file.choose(_FAMILIES, _MARKS)(file)
+    file.warn()
+    return config
 
 
 def _llama(file: HfFile) -> ModelConfig:
@@ -54,7 +208,7 @@ def _llama(file: HfFile) -> ModelConfig:
         head_dim = keys.integer("head_dim", minimum=1)
     else:
         head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=hidden_size,
         num_hidden_layers=num_hidden_layers,
@@ -65,47 +219,55 @@ def _llama(file: HfFile) -> ModelConfig:
             "num_key_value_heads", default=num_attention_heads, minimum=1
         ),
         head_dim=head_dim,
-        attn_gated=keys.flag("attn_gated"),
         layer_types=keys.texts(
             "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
         ),
-        full_attention_interval=keys.integer("full_attention_interval"),
-        linear_num_key_heads=keys.integer("linear_num_key_heads"),
-        linear_key_head_dim=keys.integer("linear_key_head_dim"),
-        linear_num_value_heads=keys.integer("linear_num_value_heads"),
-        linear_value_head_dim=keys.integer("linear_value_head_dim"),
-        num_experts=keys.integer(
-            "num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"
-        ),
-        num_experts_per_tok=keys.integer(
-            "num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_top_k"
-        ),
-        moe_intermediate_size=keys.integer("moe_intermediate_size"),
-        shared_expert_intermediate_size=keys.integer("shared_expert_intermediate_size"),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _qwen2_moe(file: HfFile) -> ModelConfig:
+    """Qwen2 with experts beside a shared one that has a width of its own."""
+    keys = file.keys("qwen2_moe")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("num_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=keys.integer("moe_intermediate_size", required=True),
+        shared_expert_intermediate_size=keys.integer(
+            "shared_expert_intermediate_size", required=True
+        ),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _mixtral(file: HfFile) -> ModelConfig:
@@ -119,7 +281,7 @@ def _mixtral(file: HfFile) -> ModelConfig:
     else:
         head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
     intermediate_size = keys.integer("intermediate_size", required=True, minimum=1)
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=hidden_size,
         num_hidden_layers=num_hidden_layers,
@@ -130,43 +292,19 @@ def _mixtral(file: HfFile) -> ModelConfig:
             "num_key_value_heads", default=num_attention_heads, minimum=1
         ),
         head_dim=head_dim,
-        attn_gated=keys.flag("attn_gated"),
         layer_types=keys.texts(
             "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
         ),
-        full_attention_interval=keys.integer("full_attention_interval"),
-        linear_num_key_heads=keys.integer("linear_num_key_heads"),
-        linear_key_head_dim=keys.integer("linear_key_head_dim"),
-        linear_num_value_heads=keys.integer("linear_num_value_heads"),
-        linear_value_head_dim=keys.integer("linear_value_head_dim"),
         num_experts=keys.integer("num_local_experts", required=True),
         num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
         moe_intermediate_size=intermediate_size,
-        shared_expert_intermediate_size=keys.integer("shared_expert_intermediate_size"),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
-        ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _gpt_oss(file: HfFile) -> ModelConfig:
@@ -175,7 +313,7 @@ def _gpt_oss(file: HfFile) -> ModelConfig:
     num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
     intermediate_size = keys.integer("intermediate_size", required=True, minimum=1)
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
@@ -186,45 +324,159 @@ def _gpt_oss(file: HfFile) -> ModelConfig:
             "num_key_value_heads", default=num_attention_heads, minimum=1
         ),
         head_dim=keys.integer("head_dim", required=True, minimum=1),
-        attn_gated=keys.flag("attn_gated"),
         layer_types=keys.texts(
             "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
         ),
-        full_attention_interval=keys.integer("full_attention_interval"),
-        linear_num_key_heads=keys.integer("linear_num_key_heads"),
-        linear_key_head_dim=keys.integer("linear_key_head_dim"),
-        linear_num_value_heads=keys.integer("linear_num_value_heads"),
-        linear_value_head_dim=keys.integer("linear_value_head_dim"),
         num_experts=keys.integer("num_local_experts", required=True),
         num_experts_per_tok=keys.integer(
             "num_experts_per_tok", "experts_per_token", required=True
         ),
         moe_intermediate_size=intermediate_size,
-        shared_expert_intermediate_size=keys.integer("shared_expert_intermediate_size"),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _minimax_m2(file: HfFile) -> ModelConfig:
+    """MiniMax-M2, a mixture of experts that may have a shared one."""
+    keys = file.keys("minimax_m2")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    intermediate_size = keys.integer("intermediate_size", required=True, minimum=1)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=intermediate_size,
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=keys.integer("head_dim", required=True, minimum=1),
+        layer_types=keys.texts(
+            "attn_type_list",
+            "layer_types",
+            length=num_hidden_layers,
+            words=_LAYER_WORDS,
+            numbers=_ATTENTION_NUMBERS,
+        ),
+        num_experts=keys.integer("num_local_experts", required=True),
+        num_experts_per_tok=keys.integer(
+            "num_experts_per_tok", "experts_per_token", required=True
+        ),
+        moe_intermediate_size=intermediate_size,
+        shared_expert_intermediate_size=keys.integer("shared_intermediate_size"),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _minimax_m3(file: HfFile) -> ModelConfig:
+    """MiniMax-M3: dense layers and experts of different widths, a shared expert, and
+    attention to the blocks of keys that an indexer selects.
+    """
+    keys = file.keys("minimax_m3", "text_config")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    index_n_heads = keys.integer(
+        "sparse_attention_config.sparse_num_index_heads", "index_n_heads"
+    )
+    index_topk_blocks = keys.integer(
+        "sparse_attention_config.sparse_topk_blocks",
+        "index_topk_blocks",
+        required=index_n_heads > 0,
+    )
+    index_block_size = keys.integer(
+        "sparse_attention_config.sparse_block_size",
+        "index_block_size",
+        required=index_n_heads > 0,
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer(
+            "dense_intermediate_size", required=True, minimum=1
+        ),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=keys.integer("head_dim", required=True, minimum=1),
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("num_local_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=keys.integer("intermediate_size", required=True),
+        shared_expert_intermediate_size=keys.integer("shared_intermediate_size"),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        index_n_heads=index_n_heads,
+        index_head_dim=keys.integer(
+            "sparse_attention_config.sparse_index_dim",
+            "index_head_dim",
+            required=index_n_heads > 0,
+        ),
+        index_topk=index_topk_blocks * index_block_size,
+        index_compress_ratio=index_block_size,
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _llama4(file: HfFile) -> ModelConfig:
+    """Llama 4. intermediate_size is the width of an expert, the shared one too; dense
+    layers have a width of their own.
+    """
+    keys = file.keys("llama4", "text_config")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    moe_intermediate_size = keys.integer("intermediate_size", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer(
+            "intermediate_size_mlp", required=True, minimum=1
+        ),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("num_local_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _qwen3(file: HfFile) -> ModelConfig:
@@ -232,7 +484,7 @@ def _qwen3(file: HfFile) -> ModelConfig:
     keys = file.keys("qwen3")
     num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
@@ -243,47 +495,16 @@ def _qwen3(file: HfFile) -> ModelConfig:
             "num_key_value_heads", default=num_attention_heads, minimum=1
         ),
         head_dim=keys.integer("head_dim", required=True, minimum=1),
-        attn_gated=keys.flag("attn_gated"),
         layer_types=keys.texts(
             "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
         ),
-        full_attention_interval=keys.integer("full_attention_interval"),
-        linear_num_key_heads=keys.integer("linear_num_key_heads"),
-        linear_key_head_dim=keys.integer("linear_key_head_dim"),
-        linear_num_value_heads=keys.integer("linear_num_value_heads"),
-        linear_value_head_dim=keys.integer("linear_value_head_dim"),
-        num_experts=keys.integer(
-            "num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"
-        ),
-        num_experts_per_tok=keys.integer(
-            "num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_top_k"
-        ),
-        moe_intermediate_size=keys.integer("moe_intermediate_size"),
-        shared_expert_intermediate_size=keys.integer("shared_expert_intermediate_size"),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
-        ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _qwen3_moe(file: HfFile) -> ModelConfig:
@@ -291,54 +512,37 @@ def _qwen3_moe(file: HfFile) -> ModelConfig:
     keys = file.keys("qwen3_moe")
     num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
-    return ModelConfig(
+    mlp_only_layers = keys.spread(
+        "mlp_only_layers", length=num_hidden_layers, word="mlp", others="moe"
+    )
+    decoder_sparse_step = keys.integer("decoder_sparse_step", default=1)
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
-        intermediate_size=keys.integer("intermediate_size"),
+        intermediate_size=keys.integer(
+            "intermediate_size",
+            required="mlp" in mlp_only_layers or decoder_sparse_step > 1,
+        ),
         vocab_size=keys.integer("vocab_size", required=True, minimum=1),
         num_attention_heads=num_attention_heads,
         num_key_value_heads=keys.integer(
             "num_key_value_heads", default=num_attention_heads, minimum=1
         ),
         head_dim=keys.integer("head_dim", required=True, minimum=1),
-        attn_gated=keys.flag("attn_gated"),
         layer_types=keys.texts(
             "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
         ),
-        full_attention_interval=keys.integer("full_attention_interval"),
-        linear_num_key_heads=keys.integer("linear_num_key_heads"),
-        linear_key_head_dim=keys.integer("linear_key_head_dim"),
-        linear_num_value_heads=keys.integer("linear_num_value_heads"),
-        linear_value_head_dim=keys.integer("linear_value_head_dim"),
         num_experts=keys.integer("num_experts", required=True),
         num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
         moe_intermediate_size=keys.integer("moe_intermediate_size", required=True),
-        shared_expert_intermediate_size=keys.integer("shared_expert_intermediate_size"),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
-        ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _qwen3_next(file: HfFile) -> ModelConfig:
@@ -346,11 +550,18 @@ def _qwen3_next(file: HfFile) -> ModelConfig:
     keys = file.keys("qwen3_next")
     num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
-    return ModelConfig(
+    mlp_only_layers = keys.spread(
+        "mlp_only_layers", length=num_hidden_layers, word="mlp", others="moe"
+    )
+    decoder_sparse_step = keys.integer("decoder_sparse_step", default=1)
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
-        intermediate_size=keys.integer("intermediate_size"),
+        intermediate_size=keys.integer(
+            "intermediate_size",
+            required="mlp" in mlp_only_layers or decoder_sparse_step > 1,
+        ),
         vocab_size=keys.integer("vocab_size", required=True, minimum=1),
         num_attention_heads=num_attention_heads,
         num_key_value_heads=keys.integer(
@@ -372,30 +583,13 @@ def _qwen3_next(file: HfFile) -> ModelConfig:
         shared_expert_intermediate_size=keys.integer(
             "shared_expert_intermediate_size", required=True
         ),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
-        ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _qwen3_5(file: HfFile) -> ModelConfig:
@@ -403,7 +597,7 @@ def _qwen3_5(file: HfFile) -> ModelConfig:
     keys = file.keys("qwen3_5", "text_config")
     num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
@@ -423,38 +617,13 @@ def _qwen3_5(file: HfFile) -> ModelConfig:
         linear_key_head_dim=keys.integer("linear_key_head_dim", required=True),
         linear_num_value_heads=keys.integer("linear_num_value_heads", required=True),
         linear_value_head_dim=keys.integer("linear_value_head_dim", required=True),
-        num_experts=keys.integer(
-            "num_experts", "n_routed_experts", "num_local_experts", "moe_num_experts"
-        ),
-        num_experts_per_tok=keys.integer(
-            "num_experts_per_tok", "num_experts_per_token", "top_k_experts", "moe_top_k"
-        ),
-        moe_intermediate_size=keys.integer("moe_intermediate_size"),
-        shared_expert_intermediate_size=keys.integer("shared_expert_intermediate_size"),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
-        ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _qwen3_5_moe(file: HfFile) -> ModelConfig:
@@ -462,11 +631,18 @@ def _qwen3_5_moe(file: HfFile) -> ModelConfig:
     keys = file.keys("qwen3_5_moe", "text_config")
     num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
-    return ModelConfig(
+    mlp_only_layers = keys.spread(
+        "mlp_only_layers", length=num_hidden_layers, word="mlp", others="moe"
+    )
+    decoder_sparse_step = keys.integer("decoder_sparse_step", default=1)
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
-        intermediate_size=keys.integer("intermediate_size"),
+        intermediate_size=keys.integer(
+            "intermediate_size",
+            required="mlp" in mlp_only_layers or decoder_sparse_step > 1,
+        ),
         vocab_size=keys.integer("vocab_size", required=True, minimum=1),
         num_attention_heads=num_attention_heads,
         num_key_value_heads=keys.integer(
@@ -488,30 +664,13 @@ def _qwen3_5_moe(file: HfFile) -> ModelConfig:
         shared_expert_intermediate_size=keys.integer(
             "shared_expert_intermediate_size", required=True
         ),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
-        ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _qwen4_exp(file: HfFile) -> ModelConfig:
@@ -519,11 +678,18 @@ def _qwen4_exp(file: HfFile) -> ModelConfig:
     keys = file.keys("qwen4_exp", "text_config")
     num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
-    return ModelConfig(
+    mlp_only_layers = keys.spread(
+        "mlp_only_layers", length=num_hidden_layers, word="mlp", others="moe"
+    )
+    decoder_sparse_step = keys.integer("decoder_sparse_step", default=1)
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
-        intermediate_size=keys.integer("intermediate_size"),
+        intermediate_size=keys.integer(
+            "intermediate_size",
+            required="mlp" in mlp_only_layers or decoder_sparse_step > 1,
+        ),
         vocab_size=keys.integer("vocab_size", required=True, minimum=1),
         num_attention_heads=num_attention_heads,
         num_key_value_heads=keys.integer(
@@ -545,20 +711,9 @@ def _qwen4_exp(file: HfFile) -> ModelConfig:
         shared_expert_intermediate_size=keys.integer(
             "shared_expert_intermediate_size", required=True
         ),
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
         hc_mult=keys.integer("hc_count", required=True),
         hc_lowrank=keys.integer("hc_lowrank"),
         index_n_heads=keys.integer("indexer_n_heads", required=True),
@@ -567,6 +722,253 @@ def _qwen4_exp(file: HfFile) -> ModelConfig:
         index_compress_ratio=keys.integer("indexer_compress_ratio", required=True),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS, "output_gate_type")
+    return config
+
+
+def _gemma3(file: HfFile) -> ModelConfig:
+    """Gemma 3, whose files leave out what its class knows: heads, their width, which is
+    not hidden size over heads, and the vocabulary.
+    """
+    keys = file.keys("gemma3", "text_config")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    sliding_window_pattern = keys.integer(
+        "sliding_window_pattern", default=6, minimum=1
+    )
+    if keys.has("layer_types"):
+        layer_types = keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        )
+    else:
+        layer_types = keys.every(
+            "layer_types",
+            num_hidden_layers,
+            sliding_window_pattern,
+            sliding_window_pattern - 1,
+            "full_attention",
+            "sliding_attention",
+        )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", default=262208, minimum=1),
+        num_attention_heads=keys.integer("num_attention_heads", default=8, minimum=1),
+        num_key_value_heads=keys.integer("num_key_value_heads", default=4, minimum=1),
+        head_dim=keys.integer("head_dim", default=256, minimum=1),
+        layer_types=layer_types,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _gemma4(file: HfFile) -> ModelConfig:
+    """Gemma 4: wide heads in layers of full attention, narrow ones in the others. A
+    dense network runs beside the experts, where there are any; layers that share
+    keys and values may have it twice as wide.
+    """
+    keys = file.keys("gemma4", "text_config")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    num_key_value_heads = keys.integer(
+        "num_key_value_heads", default=num_attention_heads, minimum=1
+    )
+    head_dim = keys.integer("head_dim", required=True, minimum=1)
+    intermediate_size = keys.integer("intermediate_size", required=True, minimum=1)
+    other_attention_heads = keys.integer(
+        "other_attention_heads", default=num_attention_heads, minimum=1
+    )
+    other_key_value_heads = keys.integer(
+        "num_global_key_value_heads", default=num_key_value_heads, minimum=1
+    )
+    other_head_dim = keys.integer("global_head_dim", default=head_dim, minimum=1)
+    use_double_wide_mlp = keys.flag("use_double_wide_mlp")
+    enable_moe_block = keys.flag("enable_moe_block")
+    num_experts = keys.integer("num_experts", required=enable_moe_block)
+    num_experts_per_tok = keys.integer("top_k_experts", required=enable_moe_block)
+    moe_intermediate_size = keys.integer(
+        "moe_intermediate_size", "expert_intermediate_size", required=enable_moe_block
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=intermediate_size * (2 if use_double_wide_mlp else 1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=-(
+            -max(num_attention_heads * head_dim, other_attention_heads * other_head_dim)
+            // max(head_dim, other_head_dim)
+        ),
+        num_key_value_heads=-(
+            -max(num_key_value_heads * head_dim, other_key_value_heads * other_head_dim)
+            // max(head_dim, other_head_dim)
+        ),
+        head_dim=max(head_dim, other_head_dim),
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=num_experts if enable_moe_block else 0,
+        num_experts_per_tok=num_experts_per_tok if enable_moe_block else 0,
+        moe_intermediate_size=moe_intermediate_size if enable_moe_block else 0,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _step3p7(file: HfFile) -> ModelConfig:
+    """Step 3.5 and 3.7: sliding layers with more query heads than the others, and
+    experts beside a shared one.
+    """
+    keys = file.keys("step3p7", "text_config")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    num_key_value_heads = keys.integer("num_attention_groups", required=True, minimum=1)
+    head_dim = keys.integer("head_dim", required=True, minimum=1)
+    moe_layers = keys.spread(
+        "moe_layers_enum", length=num_hidden_layers, word="moe", others="mlp"
+    )
+    other_attention_heads = keys.integer(
+        "attention_other_setting.num_attention_heads",
+        default=num_attention_heads,
+        minimum=1,
+    )
+    other_key_value_heads = keys.integer(
+        "attention_other_setting.num_attention_groups",
+        default=num_key_value_heads,
+        minimum=1,
+    )
+    other_head_dim = keys.integer(
+        "attention_other_setting.head_dim", default=head_dim, minimum=1
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer(
+            "intermediate_size", required="mlp" in moe_layers, minimum=1
+        ),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=-(
+            -max(num_attention_heads * head_dim, other_attention_heads * other_head_dim)
+            // max(head_dim, other_head_dim)
+        ),
+        num_key_value_heads=-(
+            -max(num_key_value_heads * head_dim, other_key_value_heads * other_head_dim)
+            // max(head_dim, other_head_dim)
+        ),
+        head_dim=max(head_dim, other_head_dim),
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("moe_num_experts", required=True),
+        num_experts_per_tok=keys.integer("moe_top_k", required=True),
+        moe_intermediate_size=keys.integer("moe_intermediate_size", required=True),
+        shared_expert_intermediate_size=keys.integer("share_expert_dim", required=True),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _mimo_v2_flash(file: HfFile) -> ModelConfig:
+    """MiMo-V2, whose sliding layers have more key and value heads than the others."""
+    keys = file.keys("mimo_v2_flash")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    num_key_value_heads = keys.integer(
+        "num_key_value_heads", default=num_attention_heads, minimum=1
+    )
+    head_dim = keys.integer("head_dim", required=True, minimum=1)
+    other_attention_heads = keys.integer(
+        "swa_num_attention_heads", default=num_attention_heads, minimum=1
+    )
+    other_key_value_heads = keys.integer(
+        "swa_num_key_value_heads", default=num_key_value_heads, minimum=1
+    )
+    other_head_dim = keys.integer("swa_head_dim", default=head_dim, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts")
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=-(
+            -max(num_attention_heads * head_dim, other_attention_heads * other_head_dim)
+            // max(head_dim, other_head_dim)
+        ),
+        num_key_value_heads=-(
+            -max(num_key_value_heads * head_dim, other_key_value_heads * other_head_dim)
+            // max(head_dim, other_head_dim)
+        ),
+        head_dim=max(head_dim, other_head_dim),
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _laguna(file: HfFile) -> ModelConfig:
+    """Laguna, whose layers have query heads in different numbers; the most count."""
+    keys = file.keys("laguna")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer(
+        "num_attention_heads_per_layer",
+        "num_attention_heads",
+        required=True,
+        minimum=1,
+        largest=True,
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=keys.integer("head_dim", required=True, minimum=1),
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("num_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=keys.integer("moe_intermediate_size", required=True),
+        shared_expert_intermediate_size=keys.integer(
+            "shared_expert_intermediate_size", required=True
+        ),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _glm4_moe(file: HfFile) -> ModelConfig:
@@ -576,7 +978,7 @@ def _glm4_moe(file: HfFile) -> ModelConfig:
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
     moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
     n_shared_experts = keys.integer("n_shared_experts", required=True)
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
@@ -587,43 +989,251 @@ def _glm4_moe(file: HfFile) -> ModelConfig:
             "num_key_value_heads", default=num_attention_heads, minimum=1
         ),
         head_dim=keys.integer("head_dim", required=True, minimum=1),
-        attn_gated=keys.flag("attn_gated"),
         layer_types=keys.texts(
             "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
         ),
-        full_attention_interval=keys.integer("full_attention_interval"),
-        linear_num_key_heads=keys.integer("linear_num_key_heads"),
-        linear_key_head_dim=keys.integer("linear_key_head_dim"),
-        linear_num_value_heads=keys.integer("linear_num_value_heads"),
-        linear_value_head_dim=keys.integer("linear_value_head_dim"),
         num_experts=keys.integer("n_routed_experts", required=True),
         num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
         moe_intermediate_size=moe_intermediate_size,
         shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _glm4v_moe(file: HfFile) -> ModelConfig:
+    """GLM-4.5 with a vision tower."""
+    keys = file.keys("glm4v_moe", "text_config")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=keys.integer("head_dim", required=True, minimum=1),
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _dots1(file: HfFile) -> ModelConfig:
+    """dots.llm1, whose heads divide the residual stream among them."""
+    keys = file.keys("dots1")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _exaone_moe(file: HfFile) -> ModelConfig:
+    """Experts beside shared ones of the same width, in K-EXAONE's words."""
+    keys = file.keys("exaone_moe")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("num_shared_experts", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=keys.integer("head_dim", required=True, minimum=1),
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("num_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _ernie4_5_moe(file: HfFile) -> ModelConfig:
+    """ERNIE 4.5 with experts."""
+    keys = file.keys("ernie4_5_moe")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("moe_num_shared_experts", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("moe_num_experts", required=True),
+        num_experts_per_tok=keys.integer("moe_k", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _aria(file: HfFile) -> ModelConfig:
+    """Aria. intermediate_size is the width of an expert, the shared ones too."""
+    keys = file.keys("aria", "text_config")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    moe_intermediate_size = keys.integer(
+        "moe_intermediate_size", "intermediate_size", required=True
+    )
+    n_shared_experts = keys.integer("moe_num_shared_experts", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("moe_num_experts", required=True),
+        num_experts_per_tok=keys.integer("moe_topk", required=True, largest=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _hunyuan_v1_moe(file: HfFile) -> ModelConfig:
+    """Hunyuan, which counts experts for the whole stack or layer by layer; of a list
+    the largest counts.
+    """
+    keys = file.keys("hunyuan_v1_moe")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    intermediate_size = keys.integer("intermediate_size", required=True, minimum=1)
+    moe_intermediate_size = keys.integer(
+        "moe_intermediate_size", default=intermediate_size, largest=True
+    )
+    n_shared_experts = keys.integer("num_shared_expert", default=1, largest=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=intermediate_size,
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("num_experts", required=True, largest=True),
+        num_experts_per_tok=keys.integer("moe_topk", required=True, largest=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _deepseek_v3(file: HfFile) -> ModelConfig:
@@ -640,7 +1250,7 @@ def _deepseek_v3(file: HfFile) -> ModelConfig:
     qk_head_dim = keys.integer(
         "qk_head_dim", default=qk_nope_head_dim + qk_rope_head_dim, minimum=1
     )
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
@@ -651,43 +1261,361 @@ def _deepseek_v3(file: HfFile) -> ModelConfig:
             "num_key_value_heads", default=num_attention_heads, minimum=1
         ),
         head_dim=qk_head_dim,
-        attn_gated=keys.flag("attn_gated"),
         layer_types=keys.texts(
             "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
         ),
-        full_attention_interval=keys.integer("full_attention_interval"),
-        linear_num_key_heads=keys.integer("linear_num_key_heads"),
-        linear_key_head_dim=keys.integer("linear_key_head_dim"),
-        linear_num_value_heads=keys.integer("linear_num_value_heads"),
-        linear_value_head_dim=keys.integer("linear_value_head_dim"),
         num_experts=keys.integer("n_routed_experts", required=True),
         num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
         moe_intermediate_size=moe_intermediate_size,
         shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
         kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
         q_lora_rank=keys.integer("q_lora_rank"),
         qk_rope_head_dim=qk_rope_head_dim,
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
-        ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS, "head_dim")
+    return config
+
+
+def _kimi_k25(file: HfFile) -> ModelConfig:
+    """Kimi-K2.5, the network of DeepSeek-V3 with a vision tower."""
+    keys = file.keys("kimi_k25", "text_config")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts", required=True)
+    qk_nope_head_dim = keys.integer("qk_nope_head_dim", required=True)
+    qk_rope_head_dim = keys.integer("qk_rope_head_dim", required=True)
+    qk_head_dim = keys.integer(
+        "qk_head_dim", default=qk_nope_head_dim + qk_rope_head_dim, minimum=1
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=qk_head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
+        q_lora_rank=keys.integer("q_lora_rank"),
+        qk_rope_head_dim=qk_rope_head_dim,
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS, "head_dim")
+    return config
+
+
+def _mistral4(file: HfFile) -> ModelConfig:
+    """Mistral 4, MLA and experts, with or without a vision tower."""
+    keys = file.keys("mistral4", "text_config")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts", required=True)
+    qk_nope_head_dim = keys.integer("qk_nope_head_dim", required=True)
+    qk_rope_head_dim = keys.integer("qk_rope_head_dim", required=True)
+    qk_head_dim = keys.integer(
+        "qk_head_dim", default=qk_nope_head_dim + qk_rope_head_dim, minimum=1
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=qk_head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
+        q_lora_rank=keys.integer("q_lora_rank"),
+        qk_rope_head_dim=qk_rope_head_dim,
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS, "head_dim")
+    return config
+
+
+def _deepseek_v32(file: HfFile) -> ModelConfig:
+    """DeepSeek-V3 with an indexer that scores every key."""
+    keys = file.keys("deepseek_v32")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts", required=True)
+    qk_nope_head_dim = keys.integer("qk_nope_head_dim", required=True)
+    qk_rope_head_dim = keys.integer("qk_rope_head_dim", required=True)
+    qk_head_dim = keys.integer(
+        "qk_head_dim", default=qk_nope_head_dim + qk_rope_head_dim, minimum=1
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=qk_head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
+        q_lora_rank=keys.integer("q_lora_rank"),
+        qk_rope_head_dim=qk_rope_head_dim,
+        index_n_heads=keys.integer("index_n_heads", required=True),
+        index_head_dim=keys.integer("index_head_dim", required=True),
+        index_topk=keys.integer("index_topk", required=True),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS, "head_dim")
+    return config
+
+
+def _glm_moe_dsa(file: HfFile) -> ModelConfig:
+    """GLM-5, MLA with an indexer."""
+    keys = file.keys("glm_moe_dsa")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts", required=True)
+    qk_nope_head_dim = keys.integer("qk_nope_head_dim", required=True)
+    qk_rope_head_dim = keys.integer("qk_rope_head_dim", required=True)
+    qk_head_dim = keys.integer(
+        "qk_head_dim", default=qk_nope_head_dim + qk_rope_head_dim, minimum=1
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=qk_head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
+        q_lora_rank=keys.integer("q_lora_rank"),
+        qk_rope_head_dim=qk_rope_head_dim,
+        index_n_heads=keys.integer("index_n_heads", required=True),
+        index_head_dim=keys.integer("index_head_dim", required=True),
+        index_topk=keys.integer("index_topk", required=True),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS, "head_dim")
+    return config
+
+
+def _deepseek_v4(file: HfFile) -> ModelConfig:
+    """DeepSeek-V4: one key and value head, a grouped output projection, residual
+    streams with hyper-connections, an indexer in some layers, and experts in all.
+    """
+    keys = file.keys("deepseek_v4")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size"),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=keys.integer(
+            "num_attention_heads", required=True, minimum=1
+        ),
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", required=True, minimum=1
+        ),
+        head_dim=keys.integer("head_dim", required=True, minimum=1),
+        layer_types=keys.texts(
+            "compress_ratios",
+            "layer_types",
+            length=num_hidden_layers,
+            words=_LAYER_WORDS,
+            numbers=_COMPRESS_NUMBERS,
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        q_lora_rank=keys.integer("q_lora_rank", required=True),
+        qk_rope_head_dim=keys.integer("qk_rope_head_dim", required=True),
+        o_groups=keys.integer("o_groups", required=True),
+        o_lora_rank=keys.integer("o_lora_rank", required=True),
+        hc_mult=keys.integer("hc_mult", required=True),
+        index_n_heads=keys.integer("index_n_heads", required=True),
+        index_head_dim=keys.integer("index_head_dim", required=True),
+        index_topk=keys.integer("index_topk", required=True),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _kimi_linear(file: HfFile) -> ModelConfig:
+    """Kimi-Linear: Kimi delta attention (KDA), where one head count and one width serve
+    keys and values, and MLA in the other layers; experts may have an input width of
+    their own.
+    """
+    keys = file.keys("kimi_linear")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("num_shared_experts", required=True)
+    qk_nope_head_dim = keys.integer("qk_nope_head_dim", required=True)
+    qk_rope_head_dim = keys.integer("qk_rope_head_dim", required=True)
+    qk_head_dim = keys.integer(
+        "qk_head_dim", default=qk_nope_head_dim + qk_rope_head_dim, minimum=1
+    )
+    linear_num_heads = keys.integer("linear_attn_config.num_heads", required=True)
+    linear_head_dim = keys.integer("linear_attn_config.head_dim", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=qk_head_dim,
+        layer_types=keys.spread(
+            "linear_attn_config.kda_layers",
+            required=True,
+            length=num_hidden_layers,
+            word="linear_attention",
+            others="full_attention",
+            base=1,
+        ),
+        linear_num_key_heads=linear_num_heads,
+        linear_key_head_dim=linear_head_dim,
+        linear_num_value_heads=linear_num_heads,
+        linear_value_head_dim=linear_head_dim,
+        num_experts=keys.integer("num_experts", required=True),
+        num_experts_per_tok=keys.integer(
+            "num_experts_per_token", "num_experts_per_tok", required=True
+        ),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        moe_latent_size=keys.integer("routed_expert_hidden_size"),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
+        q_lora_rank=keys.integer("q_lora_rank"),
+        qk_rope_head_dim=qk_rope_head_dim,
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS, "head_dim", "linear_attn_config.full_attn_layers")
+    return config
+
+
+def _kimi_k3(file: HfFile) -> ModelConfig:
+    """Kimi-K3, the network of Kimi-Linear with a vision tower."""
+    keys = file.keys("kimi_k3", "text_config")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("moe_intermediate_size", required=True)
+    n_shared_experts = keys.integer("num_shared_experts", required=True)
+    qk_nope_head_dim = keys.integer("qk_nope_head_dim", required=True)
+    qk_rope_head_dim = keys.integer("qk_rope_head_dim", required=True)
+    qk_head_dim = keys.integer(
+        "qk_head_dim", default=qk_nope_head_dim + qk_rope_head_dim, minimum=1
+    )
+    linear_num_heads = keys.integer("linear_attn_config.num_heads", required=True)
+    linear_head_dim = keys.integer("linear_attn_config.head_dim", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=qk_head_dim,
+        layer_types=keys.spread(
+            "linear_attn_config.kda_layers",
+            required=True,
+            length=num_hidden_layers,
+            word="linear_attention",
+            others="full_attention",
+            base=1,
+        ),
+        linear_num_key_heads=linear_num_heads,
+        linear_key_head_dim=linear_head_dim,
+        linear_num_value_heads=linear_num_heads,
+        linear_value_head_dim=linear_head_dim,
+        num_experts=keys.integer("num_experts", required=True),
+        num_experts_per_tok=keys.integer(
+            "num_experts_per_token", "num_experts_per_tok", required=True
+        ),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        moe_latent_size=keys.integer("routed_expert_hidden_size"),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
+        q_lora_rank=keys.integer("q_lora_rank"),
+        qk_rope_head_dim=qk_rope_head_dim,
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS, "head_dim", "linear_attn_config.full_attn_layers")
+    return config
 
 
 def _glm5_next(file: HfFile) -> ModelConfig:
@@ -711,7 +1639,7 @@ def _glm5_next(file: HfFile) -> ModelConfig:
     linear_head_dim = keys.integer(
         "linear_attn_config.head_dim", "linear_head_dim", required=True
     )
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=num_hidden_layers,
@@ -722,11 +1650,9 @@ def _glm5_next(file: HfFile) -> ModelConfig:
             "num_key_value_heads", default=num_attention_heads, minimum=1
         ),
         head_dim=qk_head_dim,
-        attn_gated=keys.flag("attn_gated"),
         layer_types=keys.texts(
             "layer_types", required=True, length=num_hidden_layers, words=_LAYER_WORDS
         ),
-        full_attention_interval=keys.integer("full_attention_interval"),
         linear_num_key_heads=linear_num_heads,
         linear_key_head_dim=linear_head_dim,
         linear_num_value_heads=linear_num_heads,
@@ -735,28 +1661,283 @@ def _glm5_next(file: HfFile) -> ModelConfig:
         num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
         moe_intermediate_size=moe_intermediate_size,
         shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
-        zero_expert_num=keys.integer("zero_expert_num"),
-        moe_latent_size=keys.integer("moe_latent_size"),
-        mamba_num_heads=keys.integer("mamba_num_heads", "mamba_n_heads"),
-        mamba_head_dim=keys.integer("mamba_head_dim", "mamba_d_head"),
-        ssm_state_size=keys.integer("ssm_state_size", "mamba_d_state"),
-        n_groups=keys.integer("n_groups", "mamba_n_groups"),
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
         kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
         q_lora_rank=keys.integer("q_lora_rank"),
         qk_rope_head_dim=qk_rope_head_dim,
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
         hc_mult=keys.integer("hc_mult", required=True),
-        hc_lowrank=keys.integer("hc_lowrank"),
         index_n_heads=keys.integer("index_n_heads", required=True),
         index_head_dim=keys.integer("index_head_dim", required=True),
         index_topk=keys.integer("index_topk", required=True),
         index_compress_ratio=keys.integer("index_kpool", required=True),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(
+        _SIZE_KEYS,
+        "head_dim",
+        "linear_attn_config.kda_layers",
+        "linear_attn_config.full_attn_layers",
+    )
+    return config
+
+
+def _longcat_flash(file: HfFile) -> ModelConfig:
+    """LongCat: MLA, experts, and experts that do nothing and are scored too. One of its
+    layers is two of the stack.
+    """
+    keys = file.keys("longcat_flash")
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    moe_intermediate_size = keys.integer("expert_ffn_hidden_size", required=True)
+    n_shared_experts = keys.integer("n_shared_experts")
+    qk_nope_head_dim = keys.integer("qk_nope_head_dim", required=True)
+    qk_rope_head_dim = keys.integer("qk_rope_head_dim", required=True)
+    qk_head_dim = keys.integer(
+        "qk_head_dim", default=qk_nope_head_dim + qk_rope_head_dim, minimum=1
+    )
+    num_layers = keys.integer("num_layers", required=True, minimum=1)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=2 * num_layers,
+        intermediate_size=keys.integer("ffn_hidden_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=qk_head_dim,
+        layer_types=keys.every(
+            "layer_types", 2 * num_layers, 1, 0, "full_attention", ""
+        ),
+        num_experts=keys.integer("n_routed_experts", required=True),
+        num_experts_per_tok=keys.integer("moe_topk", required=True, largest=True),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        zero_expert_num=keys.integer("zero_expert_num"),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        kv_lora_rank=keys.integer("kv_lora_rank", required=True, minimum=1),
+        q_lora_rank=keys.integer("q_lora_rank"),
+        qk_rope_head_dim=qk_rope_head_dim,
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS, "num_hidden_layers", "head_dim", "layer_types")
+    return config
+
+
+def _granitemoehybrid(file: HfFile) -> ModelConfig:
+    """Granite 4.0: Mamba-2 and attention, experts beside a shared one; without experts
+    the shared one is the dense network.
+    """
+    keys = file.keys("granitemoehybrid")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    layer_types = keys.texts(
+        "layers_block_type",
+        "layer_types",
+        required=True,
+        length=num_hidden_layers,
+        words=_MAMBA_WORDS,
+    )
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    num_experts = keys.integer("num_local_experts", required=True)
+    intermediate_size = keys.integer("intermediate_size", required=num_experts > 0)
+    mamba_expand = keys.integer("mamba_expand", default=2)
+    mamba_num_heads = keys.integer("mamba_n_heads", required="mamba" in layer_types)
+    if keys.has("mamba_d_head", absent=("auto",)):
+        mamba_head_dim = keys.integer("mamba_d_head", absent=("auto",))
+    else:
+        mamba_head_dim = (
+            keys.divide("mamba_head_dim", mamba_expand * hidden_size, mamba_num_heads)
+            if mamba_num_heads > 0
+            else 0
+        )
+    shared_intermediate_size = keys.integer("shared_intermediate_size", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=(
+            intermediate_size if num_experts > 0 else shared_intermediate_size
+        ),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=layer_types,
+        num_experts=num_experts,
+        num_experts_per_tok=keys.integer(
+            "num_experts_per_tok", required=num_experts > 0
+        ),
+        moe_intermediate_size=intermediate_size if num_experts > 0 else 0,
+        shared_expert_intermediate_size=(
+            shared_intermediate_size if num_experts > 0 else 0
+        ),
+        mamba_num_heads=mamba_num_heads,
+        mamba_head_dim=mamba_head_dim,
+        ssm_state_size=keys.integer("mamba_d_state", required="mamba" in layer_types),
+        n_groups=keys.integer("mamba_n_groups", required="mamba" in layer_types),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _bamba(file: HfFile) -> ModelConfig:
+    """Bamba, which lists its attention layers; all others are Mamba-2."""
+    keys = file.keys("bamba")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    layer_types = keys.spread(
+        "attn_layer_indices",
+        required=True,
+        length=num_hidden_layers,
+        word="full_attention",
+        others="mamba",
+    )
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    mamba_expand = keys.integer("mamba_expand", default=2)
+    mamba_num_heads = keys.integer("mamba_n_heads", required="mamba" in layer_types)
+    if keys.has("mamba_d_head", absent=("auto",)):
+        mamba_head_dim = keys.integer("mamba_d_head", absent=("auto",))
+    else:
+        mamba_head_dim = (
+            keys.divide("mamba_head_dim", mamba_expand * hidden_size, mamba_num_heads)
+            if mamba_num_heads > 0
+            else 0
+        )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=layer_types,
+        mamba_num_heads=mamba_num_heads,
+        mamba_head_dim=mamba_head_dim,
+        ssm_state_size=keys.integer("mamba_d_state", required="mamba" in layer_types),
+        n_groups=keys.integer("mamba_n_groups", required="mamba" in layer_types),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _zamba2(file: HfFile) -> ModelConfig:
+    """Zamba2: Mamba-2 in every layer, and in some a shared block of attention over
+    twice the residual stream.
+    """
+    keys = file.keys("zamba2")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("attention_head_dim"):
+        head_dim = keys.integer("attention_head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", 2 * hidden_size, num_attention_heads)
+    mamba_expand = keys.integer("mamba_expand", default=2)
+    mamba_num_heads = keys.integer("n_mamba_heads", required=True, minimum=1)
+    if keys.has("mamba_headdim"):
+        mamba_head_dim = keys.integer("mamba_headdim")
+    else:
+        mamba_head_dim = keys.divide(
+            "mamba_head_dim", mamba_expand * hidden_size, mamba_num_heads
+        )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer(
+            "intermediate_size", default=4 * hidden_size, minimum=1
+        ),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layers_block_type",
+            "layer_types",
+            required=True,
+            length=num_hidden_layers,
+            words=_MAMBA_WORDS,
+        ),
+        mamba_num_heads=mamba_num_heads,
+        mamba_head_dim=mamba_head_dim,
+        ssm_state_size=keys.integer("mamba_d_state", required=True),
+        n_groups=keys.integer("mamba_ngroups", required=True),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _falcon_h1(file: HfFile) -> ModelConfig:
+    """Falcon-H1, where every layer runs both attention and Mamba-2."""
+    keys = file.keys("falcon_h1")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    mamba_expand = keys.integer("mamba_expand", default=2)
+    mamba_num_heads = keys.integer("mamba_n_heads", required=True, minimum=1)
+    mamba_d_ssm = keys.integer("mamba_d_ssm", default=mamba_expand * hidden_size)
+    if keys.has("mamba_d_head", absent=("auto",)):
+        mamba_head_dim = keys.integer("mamba_d_head", absent=("auto",))
+    else:
+        mamba_head_dim = keys.divide("mamba_head_dim", mamba_d_ssm, mamba_num_heads)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer("intermediate_size", required=True, minimum=1),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=keys.integer("head_dim", required=True, minimum=1),
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_MAMBA_WORDS
+        ),
+        mamba_num_heads=mamba_num_heads,
+        mamba_head_dim=mamba_head_dim,
+        ssm_state_size=keys.integer("mamba_d_state", required=True),
+        n_groups=keys.integer("mamba_n_groups", required=True),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
 
 
 def _nemotron_h(file: HfFile) -> ModelConfig:
@@ -769,11 +1950,11 @@ def _nemotron_h(file: HfFile) -> ModelConfig:
         "hybrid_override_pattern",
         required=True,
         minimum=1,
-        words=_NEMOTRON_WORDS,
+        words=_MAMBA_WORDS,
         letters=_NEMOTRON_LETTERS,
     )
     num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
-    return ModelConfig(
+    config = ModelConfig(
         model_type=file.model_type,
         hidden_size=keys.integer("hidden_size", required=True, minimum=1),
         num_hidden_layers=len(layer_types),
@@ -788,13 +1969,7 @@ def _nemotron_h(file: HfFile) -> ModelConfig:
         head_dim=keys.integer(
             "head_dim", "attention_head_dim", required=True, minimum=1
         ),
-        attn_gated=keys.flag("attn_gated"),
         layer_types=layer_types,
-        full_attention_interval=keys.integer("full_attention_interval"),
-        linear_num_key_heads=keys.integer("linear_num_key_heads"),
-        linear_key_head_dim=keys.integer("linear_key_head_dim"),
-        linear_num_value_heads=keys.integer("linear_num_value_heads"),
-        linear_value_head_dim=keys.integer("linear_value_head_dim"),
         num_experts=keys.integer("n_routed_experts", required="moe" in layer_types),
         num_experts_per_tok=keys.integer(
             "num_experts_per_tok", required="moe" in layer_types
@@ -805,7 +1980,6 @@ def _nemotron_h(file: HfFile) -> ModelConfig:
         shared_expert_intermediate_size=keys.integer(
             "moe_shared_expert_intermediate_size", required="moe" in layer_types
         ),
-        zero_expert_num=keys.integer("zero_expert_num"),
         moe_latent_size=keys.integer("moe_latent_size"),
         mamba_num_heads=keys.integer(
             "mamba_num_heads", required="mamba" in layer_types
@@ -816,21 +1990,184 @@ def _nemotron_h(file: HfFile) -> ModelConfig:
         mrope_interleaved=keys.flag(
             "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
-        kv_lora_rank=keys.integer("kv_lora_rank"),
-        q_lora_rank=keys.integer("q_lora_rank"),
-        qk_rope_head_dim=keys.integer("qk_rope_head_dim"),
-        o_groups=keys.integer("o_groups"),
-        o_lora_rank=keys.integer("o_lora_rank"),
-        hc_mult=keys.integer("hc_mult", "hc_count"),
-        hc_lowrank=keys.integer("hc_lowrank"),
-        index_n_heads=keys.integer("index_n_heads", "indexer_n_heads"),
-        index_head_dim=keys.integer("index_head_dim", "indexer_head_dim"),
-        index_topk=keys.integer("index_topk", "indexer_budget"),
-        index_compress_ratio=keys.integer(
-            "index_compress_ratio", "indexer_compress_ratio", "index_kpool"
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS, "num_hidden_layers", "n_shared_experts")
+    return config
+
+
+def _mamba2(file: HfFile) -> ModelConfig:
+    """Mamba-2 in every layer and nothing else, neither attention nor a network."""
+    keys = file.keys("mamba2")
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=keys.integer("hidden_size", required=True, minimum=1),
+        num_hidden_layers=num_hidden_layers,
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        layer_types=keys.every("layer_types", num_hidden_layers, 1, 0, "mamba", ""),
+        mamba_num_heads=keys.integer("num_heads", required=True, minimum=1),
+        mamba_head_dim=keys.integer("head_dim", required=True, minimum=1),
+        ssm_state_size=keys.integer("state_size", required=True, minimum=1),
+        n_groups=keys.integer("n_groups", required=True, minimum=1),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _falcon(file: HfFile) -> ModelConfig:
+    """Falcon. Key and value heads are as many as it says in the newer architecture, one
+    where queries share it, and else as many as query heads.
+    """
+    keys = file.keys("falcon")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer(
+        "num_hidden_layers", "n_layer", required=True, minimum=1
+    )
+    num_attention_heads = keys.integer(
+        "num_attention_heads", "n_head", required=True, minimum=1
+    )
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    new_decoder_architecture = keys.flag("new_decoder_architecture")
+    multi_query = keys.flag("multi_query", default=True)
+    num_kv_heads = keys.integer("num_kv_heads", default=num_attention_heads, minimum=1)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=keys.integer(
+            "ffn_hidden_size", default=4 * hidden_size, minimum=1
+        ),
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=(
+            num_kv_heads if new_decoder_architecture or not multi_query else 1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
         ),
         adapter_max_rank=keys.integer("adapter_max_rank"),
     )
+    keys.note_unread(_SIZE_KEYS, "num_key_value_heads")
+    return config
+
+
+def _dbrx(file: HfFile) -> ModelConfig:
+    """DBRX, whose files keep attention and experts in objects of their own."""
+    keys = file.keys("dbrx")
+    hidden_size = keys.integer("d_model", "hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer(
+        "n_layers", "num_hidden_layers", required=True, minimum=1
+    )
+    num_attention_heads = keys.integer(
+        "n_heads", "num_attention_heads", required=True, minimum=1
+    )
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    intermediate_size = keys.integer(
+        "ffn_config.ffn_hidden_size", "ffn_hidden_size", required=True, minimum=1
+    )
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=intermediate_size,
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "attn_config.kv_n_heads", "num_key_value_heads", required=True, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=keys.integer(
+            "ffn_config.moe_num_experts", "moe_num_experts", required=True
+        ),
+        num_experts_per_tok=keys.integer(
+            "ffn_config.moe_top_k", "moe_top_k", required=True
+        ),
+        moe_intermediate_size=intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _mistral_params(file: HfFile) -> ModelConfig:
+    """Mistral's own params.json, dense or with experts, with plain or with latent
+    attention. It has no model_type.
+    """
+    keys = file.keys("mistral_params")
+    hidden_size = keys.integer("dim", required=True, minimum=1)
+    num_hidden_layers = keys.integer("n_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("n_heads", required=True, minimum=1)
+    kv_lora_rank = keys.integer("kv_lora_rank")
+    qk_nope_head_dim = keys.integer("qk_nope_head_dim", required=kv_lora_rank > 0)
+    qk_rope_head_dim = keys.integer("qk_rope_head_dim", required=kv_lora_rank > 0)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = (
+            qk_nope_head_dim + qk_rope_head_dim
+            if kv_lora_rank > 0
+            else keys.divide("head_dim", hidden_size, num_attention_heads)
+        )
+    intermediate_size = keys.integer("hidden_dim", required=True, minimum=1)
+    num_experts = keys.integer("moe.num_experts")
+    moe_intermediate_size = keys.integer(
+        "moe.expert_hidden_dim", default=intermediate_size if num_experts > 0 else 0
+    )
+    n_shared_experts = keys.integer("moe.num_shared_experts")
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=intermediate_size,
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "n_kv_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=qk_nope_head_dim + qk_rope_head_dim if kv_lora_rank > 0 else head_dim,
+        layer_types=keys.texts(
+            "layer_types", length=num_hidden_layers, words=_LAYER_WORDS
+        ),
+        num_experts=num_experts,
+        num_experts_per_tok=keys.integer(
+            "moe.num_experts_per_tok", required=num_experts > 0
+        ),
+        moe_intermediate_size=moe_intermediate_size,
+        shared_expert_intermediate_size=n_shared_experts * moe_intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        kv_lora_rank=kv_lora_rank,
+        q_lora_rank=keys.integer("q_lora_rank"),
+        qk_rope_head_dim=qk_rope_head_dim,
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    keys.note_unread(_SIZE_KEYS)
+    return config
+
+
+def _internvl_chat(file: HfFile) -> ModelConfig:
+    """A vision tower around a language model, whose own config says what it is."""
+    inner = file.inner("internvl_chat", "llm_config", "text_config")
+    return inner.choose(_FAMILIES, _MARKS)(inner)
 
 
 def _jamba(file: HfFile) -> ModelConfig:
@@ -839,13 +2176,42 @@ def _jamba(file: HfFile) -> ModelConfig:
     raise file.refused("jamba", why)
 
 
+def _mamba(file: HfFile) -> ModelConfig:
+    """Stacks of Mamba-1 layers."""
+    why = "Mamba-1 layers have no heads, and an arena sizes Mamba-2 layers only"
+    raise file.refused("mamba", why)
+
+
+def _m2m_100(file: HfFile) -> ModelConfig:
+    """Translation models, an encoder and a decoder."""
+    why = (
+        "an encoder and cross-attention have no buffers; an arena sizes decoders "
+        "only"
+    )
+    raise file.refused("m2m_100", why)
+
+
+def _inkling(file: HfFile) -> ModelConfig:
+    """Inkling, of whose files only a few keys are known."""
+    why = "under which names its files give head widths and experts is not known"
+    raise file.refused("inkling", why)
+
+
 # The function of every model_type.
 _FAMILIES: Final[Mapping[str, Callable[[HfFile], ModelConfig]]] = {
     "llama": _llama,
     "mistral": _llama,
     "qwen2": _llama,
+    "qwen2_moe": _qwen2_moe,
     "mixtral": _mixtral,
     "gpt_oss": _gpt_oss,
+    "minimax_m2": _minimax_m2,
+    "minimax_m3": _minimax_m3,
+    "minimax_m3_vl": _minimax_m3,
+    "minimax_m3_text": _minimax_m3,
+    "minimax_m3_vl_text": _minimax_m3,
+    "llama4": _llama4,
+    "llama4_text": _llama4,
     "qwen3": _qwen3,
     "qwen3_moe": _qwen3_moe,
     "qwen3_next": _qwen3_next,
@@ -855,12 +2221,55 @@ _FAMILIES: Final[Mapping[str, Callable[[HfFile], ModelConfig]]] = {
     "qwen3_5_moe_text": _qwen3_5_moe,
     "qwen4_exp": _qwen4_exp,
     "qwen4_exp_text": _qwen4_exp,
+    "gemma3": _gemma3,
+    "gemma3_text": _gemma3,
+    "gemma4": _gemma4,
+    "gemma4_text": _gemma4,
+    "step3p7": _step3p7,
+    "step3p7_text": _step3p7,
+    "step3p5": _step3p7,
+    "mimo_v2_flash": _mimo_v2_flash,
+    "laguna": _laguna,
     "glm4_moe": _glm4_moe,
+    "glm4v_moe": _glm4v_moe,
+    "glm4v_moe_text": _glm4v_moe,
+    "dots1": _dots1,
+    "exaone_moe": _exaone_moe,
+    "cohere2_moe": _exaone_moe,
+    "hy_v3": _exaone_moe,
+    "ernie4_5_moe": _ernie4_5_moe,
+    "aria": _aria,
+    "aria_text": _aria,
+    "hunyuan_v1_moe": _hunyuan_v1_moe,
     "deepseek_v3": _deepseek_v3,
-    "deepseek_v32": _deepseek_v3,
     "kimi_k2": _deepseek_v3,
+    "kimi_k25": _kimi_k25,
+    "mistral4": _mistral4,
+    "deepseek_v32": _deepseek_v32,
+    "glm_moe_dsa": _glm_moe_dsa,
+    "deepseek_v4": _deepseek_v4,
+    "kimi_linear": _kimi_linear,
+    "kimi_k3": _kimi_k3,
     "glm5_next": _glm5_next,
     "glm5_next_text": _glm5_next,
+    "longcat_flash": _longcat_flash,
+    "granitemoehybrid": _granitemoehybrid,
+    "bamba": _bamba,
+    "zamba2": _zamba2,
+    "falcon_h1": _falcon_h1,
     "nemotron_h": _nemotron_h,
+    "nemotron_h_puzzle": _nemotron_h,
+    "mamba2": _mamba2,
+    "falcon": _falcon,
+    "dbrx": _dbrx,
+    "mistral_params": _mistral_params,
+    "internvl_chat": _internvl_chat,
+    "mistral3": _internvl_chat,
     "jamba": _jamba,
+    "mamba": _mamba,
+    "falcon_mamba": _mamba,
+    "m2m_100": _m2m_100,
+    "nllb": _m2m_100,
+    "nllb-moe": _m2m_100,
+    "inkling": _inkling,
 }

@@ -39,7 +39,7 @@ def buffer_shapes(
     """The shapes of every buffer, by use; none where its gate is false.
 
     A buffer given in bytes, or by regions or a layout alone, is one row of elements, as
-    long as it is.
+    long as it is, and so is one whose shaped uses are all off.
     """
     hidden_size = config.hidden_size
     intermediate_size = config.intermediate_size
@@ -159,6 +159,7 @@ def buffer_shapes(
             (k_rows, num_experts_per_tok, moe_intermediate_size),
         )
     shapes["expert_up_out"]["dense"] = ("bf16", (k_rows, intermediate_size))
+    shapes["expert_down_out"][""] = ("bf16", FLAT)
     if num_experts > 0:
         shapes["expert_down_out"]["routed"] = (
             "bf16",

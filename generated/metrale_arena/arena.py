@@ -1263,18 +1263,25 @@ class BufferArena:
         _log.info("%s", report)
         return report
 
-    def check_guards(self, stream: Stream) -> tuple[Overrun, ...]:
+    def check_guards(
+        self, stream: Stream, *, gaps: bool = False
+    ) -> tuple[Overrun, ...]:
         """Wait for the stream, and return every guard that something wrote.
 
         Empty when nothing was written behind a buffer. Work on other streams is not
-        waited for. Raise ConfigError for an arena that was built without `debug`.
+        waited for.
+
+        gaps: look between the regions of a buffer too, where alignment leaves room. For
+            the largest pass alone: any other one lays regions where the gaps are.
+
+        Raise ConfigError for an arena that was built without `debug`.
         """
         self._require_live("check_guards")
         if self._guards is None:
             raise ConfigError(
                 f"{self.label}: no guards to check; construct it with debug=Debug()"
             )
-        return self._guards.check(stream)
+        return self._guards.check(stream, gaps)
 
     def _checksum_set(self) -> tuple[tuple[str, DevicePtr, int], ...]:
         return (

@@ -5,10 +5,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 
 from .runtime.numeric import check_bool, check_int, check_str, check_strs
+from .runtime.shard import split_heads, split_kv_heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,14 +178,48 @@ class ModelConfig:
         check_int("adapter_max_rank", self.adapter_max_rank)
 
     @classmethod
-    def from_hf(cls, source: str | PathLike[str] | Mapping[str, object]) -> ModelConfig:
+    def from_hf(
+        cls, source: str | PathLike[str] | Mapping[str, object], *, assume: str = ""
+    ) -> ModelConfig:
         """The config of a Hugging Face config.json, given by path or as its data.
 
-        Raise ConfigError for an unknown model family, and for what the file lacks.
+        assume: model_type by which a file of an unknown one is read.
+
+        Raise ConfigError for an unknown model family, and for what the file lacks. Warn
+        of a model_type that was assumed, and of keys that the family is not known to
+        have and that change sizes in others.
         """
         from .families import config_from_hf
 
-        return config_from_hf(source)
+        return config_from_hf(source, assume)
+
+    def shard(self, *, tp: int) -> ModelConfig:
+        """The config of one of `tp` tensor-parallel ranks.
+
+        Divided evenly: num_attention_heads, linear_num_key_heads,
+        linear_num_value_heads, mamba_num_heads, n_groups. Divided evenly, or one copied
+        to each where ranks are more: num_key_value_heads. All else stays.
+
+        Raise ConfigError with the field, its value and tp where it cannot be.
+        """
+        check_int("tp", tp, 1)
+        return replace(
+            self,
+            num_attention_heads=split_heads(
+                "num_attention_heads", self.num_attention_heads, tp
+            ),
+            num_key_value_heads=split_kv_heads(
+                "num_key_value_heads", self.num_key_value_heads, tp
+            ),
+            linear_num_key_heads=split_heads(
+                "linear_num_key_heads", self.linear_num_key_heads, tp
+            ),
+            linear_num_value_heads=split_heads(
+                "linear_num_value_heads", self.linear_num_value_heads, tp
+            ),
+            mamba_num_heads=split_heads("mamba_num_heads", self.mamba_num_heads, tp),
+            n_groups=split_heads("n_groups", self.n_groups, tp),
+        )
 
     @property
     def q_mul(self) -> int:

@@ -363,6 +363,12 @@ _MEANING = (
         "Give 0 or 1.",
     ),
     Code(
+        "AR113",
+        "field that ranks cannot share",
+        "A config field has `shard` and is no integer.",
+        "Remove `shard`.",
+    ),
+    Code(
         "AR061",
         "missing argument",
         "A layout is used without one of its arguments.",
@@ -474,6 +480,21 @@ _MEANING = (
         "Give the layout the count itself.",
     ),
     Code(
+        "AR081",
+        "regions that overlap",
+        "Two regions of one layout or use claim the same bytes, in the case that is "
+        "told: writing one would spoil the other.",
+        "Let each region begin where the one before it ends, or write `at` as a "
+        "formula of the sizes before it.",
+    ),
+    Code(
+        "AR082",
+        "region aligned beyond its buffer",
+        "An offset is counted from the start of the buffer, so that a region is never "
+        "aligned better than the buffer.",
+        "Align the buffer as well, or the region less.",
+    ),
+    Code(
         "AR123",
         "size that cannot be",
         "A dimension, size or place is negative, or beyond 2**63 - 1, for every input.",
@@ -487,6 +508,23 @@ _WARNINGS = (
         "declared and not used",
         "Nothing reads the entry, so that it only looks as if it mattered.",
         "Remove it, or use it.",
+        "warning",
+    ),
+    Code(
+        "AR083",
+        "element that may lie askew",
+        "The place of a region cannot be shown to be a multiple of what its elements, "
+        "or the regions inside of it, need. A kernel that loads them in one piece "
+        "faults.",
+        "Give the region `align`.",
+        "warning",
+    ),
+    Code(
+        "AR084",
+        "pass that may not fit",
+        "What a pass of some tokens needs cannot be shown to grow with them, so that a "
+        "smaller pass may need more bytes than the buffer has.",
+        "Size it by a formula that never shrinks as the tokens grow.",
         "warning",
     ),
     Code(
@@ -616,6 +654,24 @@ _FAMILIES = (
         "family table that cannot be read",
         "The file that `arena.families` names is not there, or cannot be read.",
         "Put it beside the schema; arenagen comes with one to copy.",
+    ),
+    Code(
+        "AR110",
+        "key that is read for itself",
+        "Formulas of a family's keys lead from a key back to it.",
+        "Read one of them without the other.",
+    ),
+    Code(
+        "AR111",
+        "family that reads and does not",
+        "A family with `refuse` or `inner` reads nothing itself, and has what reads.",
+        "Remove the one or the other.",
+    ),
+    Code(
+        "AR112",
+        "unknown size key",
+        "`ignores` names what `size_keys` does not hold, so that nothing would warn.",
+        "Correct the spelling, or remove the name.",
     ),
 )
 

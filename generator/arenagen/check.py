@@ -14,6 +14,12 @@ from .check_bounds import (
     check_sizes,
     check_undefined,
 )
+from .check_layouts import (
+    check_alignment,
+    check_overlaps,
+    check_passes,
+    uncounted_arguments,
+)
 from .check_names import (
     check_identifiers,
     check_made_names,
@@ -25,7 +31,7 @@ from .check_names import (
 from .check_waste import check_docs, check_literals, check_unused
 from .errors import Problem, Span, sort_problems
 from .fills import FillError, fill_pattern
-from .formula import Int, Unary
+from .formula import TYPE_WORDS, Int, Unary
 from .formulas_check import check_types, find_cycles
 from .model import (
     Buffer,
@@ -131,6 +137,18 @@ def check_limits(symbols: Symbols) -> Iterator[Problem]:
                     if "minimum" in constant.places
                     else "the minimum is 1 unless said"
                 ),
+            )
+
+
+def check_fields(symbols: Symbols) -> Iterator[Problem]:
+    """Only counts are shared among ranks."""
+    for field in symbols.schema.config:
+        if field.shard and field.type != "int":
+            yield Problem(
+                "AR113",
+                f"`{field.name}` is {TYPE_WORDS[field.type]}; ranks share integers",
+                field.places["shard"],
+                hint="remove `shard`",
             )
 
 
@@ -333,22 +351,16 @@ def _fill(buffer: Buffer) -> Iterator[Problem]:
 
 def check_layout_arguments(symbols: Symbols) -> Iterator[Problem]:
     """Arguments that callers give for a pass, which are counts."""
-    schema = symbols.schema
-    tokens = ("limit", schema.token_limit.name)
-    for buffer in schema.buffers:
-        if not isinstance(buffer.extent, LayoutCall):
-            continue
-        given = dict(buffer.extent.arguments)
-        for parameter in symbols.layouts[buffer.extent.layout].parameters:
-            formula = given[parameter.name]
-            if parameter.type != "int" and tokens in symbols.leaves([formula.expr]):
-                yield Problem(
-                    "AR079",
-                    f"the argument `{parameter.name}` of `{buffer.name}` depends on "
-                    f"`{tokens[1]}` and is no integer",
-                    formula.scalar.span,
-                    hint="give the layout the count itself",
-                )
+    limit = symbols.schema.token_limit.name
+    for buffer in symbols.schema.buffers:
+        for parameter, formula in uncounted_arguments(buffer, symbols):
+            yield Problem(
+                "AR079",
+                f"the argument `{parameter.name}` of `{buffer.name}` depends on "
+                f"`{limit}` and is no integer",
+                formula.scalar.span,
+                hint="give the layout the count itself",
+            )
 
 
 def check_groups(symbols: Symbols) -> Iterator[Problem]:
@@ -379,6 +391,7 @@ NAME_PASSES: tuple[Pass, ...] = (
     check_made_names,
     check_references,
     check_limits,
+    check_fields,
     check_levers,
     check_defaults,
     check_buffers,
@@ -388,6 +401,9 @@ NAME_PASSES: tuple[Pass, ...] = (
 MEANING_PASSES: tuple[Pass, ...] = (
     check_token_major,
     check_layout_arguments,
+    check_overlaps,
+    check_alignment,
+    check_passes,
     check_undefined,
     check_sizes,
     check_gates,

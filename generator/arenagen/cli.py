@@ -14,6 +14,8 @@ import click
 
 from . import __version__
 from .commands.check import check
+from .commands.diff import diff
+from .commands.docs import docs
 from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.generate import generate
@@ -36,6 +38,8 @@ for command in (
     sizes,
     explain,
     zero_plan,
+    diff,
+    docs,
     report,
     doctor,
 ):

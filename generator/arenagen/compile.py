@@ -11,7 +11,8 @@ from .chain import OpenBase, no_base, read_chain
 from .check import check
 from .errors import InputProblems, Problem, sort_problems
 from .extend import extend
-from .families import FamilyTable, load_families
+from .families import FamilyTable
+from .family_loader import load_families
 from .load import load_nodes, shaped
 from .model import Schema
 from .source import Text, decode

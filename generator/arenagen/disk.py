@@ -137,33 +137,52 @@ def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
         return _write(folder, files)
 
 
-def write_file(path: Path, text: str, mark: str) -> None:
-    """Make a file hold `text`, which begins with `mark` as all files of its kind do.
+def compare_file(path: Path, text: str, mark: str) -> Difference | None:
+    """How a file differs from what it should be, None where it does not.
 
-    Raises DiskError, with nothing changed, where a file without the mark is in the way,
-    or anything that is no plain file.
+    `mark` is what all files of its kind begin with, for arenagen writes them.
+    """
+    folder, name = path.parent, path.name
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise DiskError(f"{folder}: is a file, where a folder is due")
+    if _obstacle(folder, name):
+        return Difference(name, "foreign", "", "")
+    if not os.path.lexists(path):
+        return Difference(name, "missing", "", text)
+    data = read(path)
+    if data == text.encode("utf-8"):
+        return None
+    ours = not data or data.startswith(mark.encode("utf-8"))
+    return Difference(name, "changed" if ours else "foreign", _text(data), text)
+
+
+def write_file(path: Path, text: str, mark: str) -> Difference | None:
+    """Make a file hold `text`, which begins with `mark`; returns what had to change.
+
+    One replace puts it in its place. Raises DiskError, with nothing changed, where a
+    file without the mark is in the way, or anything that is no plain file.
     """
     assert text.startswith(mark)
-    try:
-        if os.path.lexists(path):
-            if not stat.S_ISREG(os.lstat(path).st_mode):
-                raise DiskError(f"{path}: is not a plain file")
-            before = read(path)
-            if before and not before.startswith(mark.encode("utf-8")):
-                raise DiskError(
-                    f"{path}: not written by arenagen, and in the way; move it, or "
-                    "choose another file"
-                )
-            if before == text.encode("utf-8"):
-                return
+    with _locked(path.parent):
+        found = compare_file(path, text, mark)
+        if found is None:
+            return None
+        if found.kind == "foreign" and not found.after:
+            raise DiskError(f"{path}: is not a plain file")
+        if found.kind == "foreign":
+            raise DiskError(
+                f"{path}: not written by arenagen, and in the way; move it, or "
+                "choose another file"
+            )
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:
             _put(temporary, text)
             os.replace(temporary, path)
+        except OSError as error:
+            raise DiskError(f"{path}: cannot be written: {error.strerror}") from None
         finally:
             temporary.unlink(missing_ok=True)
-    except OSError as error:
-        raise DiskError(f"{path}: cannot be written: {error.strerror}") from None
+        return found
 
 
 @contextmanager

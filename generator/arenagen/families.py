@@ -1,70 +1,44 @@
-"""The family table: which families there are, and how their files are read.
+"""The family table: which families there are, and what their files mean.
 
-Owns the table's loading and checks, and the way from a file to a schema's config.
-Takes text and data, never a path.
+Owns the way from a file to a schema's config. Takes data, never a path; the table
+itself comes from `family_loader`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from . import naming, resources, source
-from .errors import InputProblems, Problem, Span, did_you_mean, nearest
+from .errors import InputProblems, Problem, nearest
 from .evaluate import Value
-from .family import (
-    FUNCTIONS,
-    ConfigFileError,
-    Family,
-    Key,
-    Words,
-    read_config,
-    read_fields,
-    wrong,
-)
-from .formula import (
-    FUNCTION_HINTS,
-    TYPE_WORDS,
-    FormulaError,
-    Type,
-    UnknownFunction,
-    UnknownName,
-    infer,
-)
-from .load import TYPES, formula_problem, parse_formula
-from .model import Formula, Schema
-from .source import Node, Scalar, plain
-from .structure import check_structure
-
-__all__ = [
-    "Canonical",
-    "ConfigFileError",
-    "Family",
-    "FamilyTable",
-    "Key",
-    "load_families",
-    "read_config",
-]
-
-# Names that an emitted function uses beside the keys.
-LOCALS = frozenset({"file", "keys"})
+from .family import FUNCTIONS, Family, plain_key
+from .family_reader import ConfigFileError, as_object, read_fields, spoken, wrong
+from .formula import TYPE_WORDS, infer
+from .model import Schema
 
 
 @dataclass(frozen=True, slots=True)
 class Canonical:
-    """A file in the schema's terms: a value for every field of its config."""
+    """A file in the schema's terms: a value for every field of its config.
+
+    `warnings` are what a person should know of how the file was read.
+    """
 
     family: str
     model_type: str
     fields: dict[str, Value]
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class FamilyTable:
-    """Every family of a table, bases included."""
+    """Every family of a table, bases included.
+
+    `size_keys` are names in files that change sizes in one family or another.
+    """
 
     families: dict[str, Family]
+    size_keys: tuple[str, ...] = ()
 
     @property
     def by_model_type(self) -> dict[str, Family]:
@@ -74,6 +48,21 @@ class FamilyTable:
             for family in self.families.values()
             for model_type in family.model_types
         }
+
+    @property
+    def mentioned(self) -> frozenset[str]:
+        """Every key and field that a family has; others are read by their own name."""
+        return frozenset(
+            name
+            for family in self.families.values()
+            for name in (*family.keys, *family.fields)
+        )
+
+    def known_names(self, family: Family, schema: Schema) -> set[str]:
+        """The names in a file of a family that need no warning."""
+        mentioned = self.mentioned
+        plain = (each for each in schema.config if each.name not in mentioned)
+        return family.known_names.union(*(plain_key(each).names for each in plain))
 
     def check(self, schema: Schema) -> list[Problem]:
         """Where a key or a field has another type than the schema's field."""
@@ -98,227 +87,75 @@ class FamilyTable:
         return problems
 
     def canonical(
-        self, raw: Mapping[str, object], schema: Schema, file: str = "config.json"
+        self,
+        raw: Mapping[str, object],
+        schema: Schema,
+        file: str = "config.json",
+        assume: str = "",
+        given: Mapping[str, Value] | None = None,
     ) -> Canonical:
         """What a file means to a schema.
 
-        Raises ConfigFileError, which names the file, for the first thing that is
-        missing or wrong in it; InputProblems where the table does not fit the schema.
+        `assume` is the model_type by which a file of an unknown one is read; `given`
+        are values of fields, over what the file says. Raises ConfigFileError, which
+        names the file, for the first thing that is missing or wrong in it;
+        InputProblems where the table does not fit the schema.
         """
         if problems := self.check(schema):
             raise InputProblems(problems)
+        model_type, warnings = self._model_type(raw, file, assume)
+        family = self.by_model_type[model_type]
+        where = f"{file}: {family.name}"
+        if family.refuse:
+            raise ConfigFileError(f"{where}: {family.refuse}")
+        if family.inner:
+            name = next(
+                (each for each in family.inner if raw.get(each) is not None), ""
+            )
+            if not name:
+                wanted = " or ".join(family.inner)
+                raise ConfigFileError(f"{where}: {wanted} is missing from the file")
+            inner = as_object(f"{where}: {name}", raw[name])
+            found = self.canonical(inner, schema, f"{file}: {name}", assume, given)
+            return replace(found, warnings=(*warnings, *found.warnings))
+        fields = read_fields(
+            raw, model_type, family, schema, self.mentioned, given or {}, where
+        )
+        known = self.known_names(family, schema)
+        names = (each for each in self.size_keys if each not in known)
+        if unread := spoken(raw, family, names):
+            warnings.append(
+                f"{where}: not read, though it may change sizes: {', '.join(unread)}"
+            )
+        return Canonical(family.name, model_type, fields, tuple(warnings))
+
+    def _model_type(
+        self, raw: Mapping[str, object], file: str, assume: str
+    ) -> tuple[str, list[str]]:
+        """The model_type that a file is read by, and what to say about it."""
         known = self.by_model_type
-        model_type = raw.get("model_type", "")
+        if assume and assume not in known:
+            hint = _hint(assume, known)
+            raise ConfigFileError(f"assume: no model_type {assume!r} is known; {hint}")
+        model_type = raw.get("model_type")
         if model_type is not None and not isinstance(model_type, str):
             raise wrong(f"{file}: model_type", model_type, "a str")
-        hint = f"known: {', '.join(known)}"
-        if not model_type:
-            raise ConfigFileError(f"{file}: model_type is missing; {hint}")
-        if model_type not in known:
-            if close := nearest(model_type, known):
-                hint = f"did you mean {close}? {hint}"
-            shown = repr(model_type[:80])
-            raise ConfigFileError(f"{file}: model_type {shown} is not known; {hint}")
-        family = known[model_type]
-        fields = read_fields(raw, family, schema, file)
-        return Canonical(family.name, model_type, fields)
-
-
-def load_families(text: str, file: str) -> FamilyTable:
-    """The table in a YAML text. Raises InputProblems with everything wrong in it."""
-    root = source.parse(text, file)
-    if not isinstance(root, source.Mapping):
-        problem = Problem("AR022", "the file is not a mapping of families", root.span)
-        raise InputProblems([problem])
-    if problems := check_structure(root, resources.families_schema()):
-        raise InputProblems(problems)
-    loader = _Loader(root)
-    table = loader.table()
-    if loader.problems:
-        raise InputProblems(loader.problems)
-    return table
-
-
-class _Loader:
-    def __init__(self, root: source.Mapping) -> None:
-        self.problems: list[Problem] = []
-        self._nodes = {
-            str(key.value): (key, node) for key, node in _in(root, "families")
-        }
-        self._families: dict[str, Family] = {}
-        self._words: dict[str, Words] = {}
-        for key, node in _in(root, "words"):
-            self._check_name("table", key)
-            data = plain(node)
-            words = Words(str(key.value), _doc(data), data["table"])
-            self._words[words.name] = words
-
-    def table(self) -> FamilyTable:
-        families = {name: self._family(name, ()) for name in self._nodes}
-        first: dict[str, Family] = {}
-        for family in families.values():
-            self._check_formulas(family)
-            for model_type in family.model_types:
-                other = first.setdefault(model_type, family)
-                if other is not family:
-                    self._report(
-                        "AR092",
-                        f"the model_type `{model_type}` names two families",
-                        family.span,
-                        related=(("the other one", other.span),),
-                    )
-        return FamilyTable(families)
-
-    def _family(self, name: str, chain: tuple[str, ...]) -> Family:
-        if name in self._families:
-            return self._families[name]
-        key, node = self._nodes[name]
-        self._check_name("family", key)
-        base = self._base(node.get("extends"), (*chain, name))
-        keys = dict(base.keys) if base else {}
-        for each, content in _in(node, "keys"):
-            keys[str(each.value)] = self._key(each, content)
-        fields = dict(base.fields) if base else {}
-        formulas = node.get("fields")
-        if isinstance(formulas, source.Mapping):
-            for each, formula in formulas.entries:
-                fields[str(each.value)] = self._formula(formula)
-        data = plain(node)
-        self._families[name] = Family(
-            name=name,
-            doc=_doc(data),
-            model_types=tuple(data.get("model_types", ())),
-            sections=tuple(data.get("sections", base.sections if base else ())),
-            keys=keys,
-            fields=fields,
-            refuse=data.get("refuse"),
-            span=key.span,
-        )
-        return self._families[name]
-
-    def _base(self, node: Node | None, chain: tuple[str, ...]) -> Family | None:
-        if node is None:
-            return None
-        name = str(plain(node))
-        if name in chain:
-            ring = " -> ".join(f"`{each}`" for each in (*chain, name))
-            message = f"`{chain[-1]}` extends itself: {ring}"
-            hint = "break the ring"
-        elif name not in self._nodes:
-            message = f"no family is named `{name}`"
-            hint = did_you_mean(name, list(self._nodes))
+        if model_type in known:
+            return model_type, []
+        if model_type:
+            why = f"model_type {model_type[:80]!r} is not known"
         else:
-            return self._family(name, chain)
-        self._report("AR091", message, node.span, hint=hint)
-        return None
-
-    def _key(self, key: Scalar, node: source.Mapping) -> Key:
-        name = str(key.value)
-        self._check_name("key", key)
-        data = plain(node)
-        kind = TYPES[data.get("type", "int")]
-        misplaced = {"words", "letters", "length"} if kind != "list" else set()
-        misplaced |= {"minimum"} if kind in ("bool", "str") else set()
-        for word in sorted(misplaced & data.keys()):
-            self._report(
-                "AR093",
-                f"`{word}` does not go with a key of type {data.get('type', 'int')}",
-                node.key(word).span,
-            )
-        return Key(
-            name=name,
-            type=kind,
-            names=tuple(data.get("names", [name])),
-            required=self._optional_formula(node, "required"),
-            default=self._optional_formula(node, "default"),
-            minimum=data.get("minimum", 0),
-            words=self._table(node, "words"),
-            letters=self._table(node, "letters"),
-            length=self._optional_formula(node, "length"),
-            span=key.span,
-        )
-
-    def _table(self, node: source.Mapping, key: str) -> Words | None:
-        given = node.get(key)
-        if given is None:
-            return None
-        name = str(plain(given))
-        if name not in self._words:
-            hint = did_you_mean(name, list(self._words))
-            message = f"no table of words is named `{name}`"
-            self._report("AR094", message, given.span, hint=hint)
-        return self._words.get(name)
-
-    def _optional_formula(self, node: source.Mapping, key: str) -> Formula | None:
-        given = node.get(key)
-        return None if given is None else self._formula(given)
-
-    def _formula(self, node: Node) -> Formula:
-        assert isinstance(node, Scalar)
-        formula, problem = parse_formula(node)
-        if problem is not None:
-            self.problems.append(problem)
-        return formula
-
-    def _check_name(self, what: str, key: Scalar) -> None:
-        name = str(key.value)
-        why = naming.bad_identifier(name) if what == "key" else naming.bad_member(name)
-        if not why and not naming.PACKAGE.fullmatch(name):
-            why = "is not in lower case"
-        if not why and name in LOCALS:
-            why = "is used by the emitted code itself"
-        if why:
-            self._report("AR090", f"the {what} `{name}` {why}", key.span)
-
-    def _check_formulas(self, family: Family) -> None:
-        types: dict[str, Type] = {}
-        for key in family.keys.values():
-            for what, formula, kind in key.formulas:
-                self._check_formula(family, formula, types, what, kind)
-            types[key.name] = key.type
-        for formula in family.fields.values():
-            self._check_formula(family, formula, types, "", None)
-
-    def _check_formula(
-        self,
-        family: Family,
-        formula: Formula,
-        types: Mapping[str, Type],
-        what: str,
-        wanted: Type | None,
-    ) -> None:
-        code = "AR043"
-        try:
-            found = infer(formula.expr, types, FUNCTIONS)
-            if wanted in (None, found):
-                return
-            message = f"{what} is {TYPE_WORDS[found]}; it must be {TYPE_WORDS[wanted]}"
-            fault = FormulaError(message, formula.expr.at)
-        except UnknownName as error:
-            code, fault = "AR041", error
-            fault.hint = did_you_mean(error.name, list(types))
-            if error.name in family.keys:
-                fault.hint = "keys are read in order, and this one comes later"
-        except UnknownFunction as error:
-            code, fault = "AR042", error
-            fault.hint = FUNCTION_HINTS.get(error.name) or did_you_mean(
-                error.name, list(FUNCTIONS)
-            )
-        except FormulaError as error:
-            fault = error
-        self.problems.append(formula_problem(code, fault, formula.scalar))
-
-    def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
-        self.problems.append(Problem(code, message, span, **more))
+            why = "model_type is missing"
+            for name, family in known.items():
+                if family.marks and all(each in raw for each in family.marks):
+                    return name, []
+        if not assume:
+            hint = _hint(model_type or "", known)
+            raise ConfigFileError(f"{file}: {why}; {hint}")
+        return assume, [f"{file}: {why}; read as {assume}"]
 
 
-def _in(node: source.Mapping, section: str) -> Iterator[tuple[Scalar, source.Mapping]]:
-    table = node.get(section)
-    if isinstance(table, source.Mapping):
-        for key, value in table.entries:
-            assert isinstance(value, source.Mapping)
-            yield key, value
-
-
-def _doc(data: Mapping[str, str]) -> str:
-    return " ".join(data["doc"].split())
+def _hint(model_type: str, known: Mapping[str, Family]) -> str:
+    listed = f"known: {', '.join(known)}"
+    close = nearest(model_type, known)
+    return f"did you mean {close}? {listed}" if close else listed

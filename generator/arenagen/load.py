@@ -214,7 +214,9 @@ class _Loader:
             type=kind,
             default=self._optional_formula(node, "default"),
             aliases=_texts(node, "aliases"),
+            shard=_optional_text(node, "shard"),
             span=span,
+            places=_places(node),
         )
 
     def _levers(self, root: Mapping) -> tuple[Lever, ...]:

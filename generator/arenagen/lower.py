@@ -56,6 +56,8 @@ class _ArenaLowering(BufferLowering):
             limits=tuple(_limit(each) for each in schema.limits),
             token_limit=schema.token_limit.name,
             fields=tuple(config.field(each) for each in schema.config),
+            shares=config.shares(),
+            shard_docs=config.shard_docs(),
             properties=config.properties(),
             levers=tuple(config.lever(each) for each in schema.levers),
             functions=tuple(config.function(each) for each in schema.functions),

@@ -159,13 +159,16 @@ class BufferLowering(UseLowering):
         return self.shared_locals(self.sizes_scope("shapes"), exprs)
 
     def shaped(self) -> Iterator[tuple[Buffer, Use | None, tuple[Formula, ...]]]:
-        """Every buffer, or each of its uses with a shape; no dimensions for bytes."""
+        """Every buffer, or each of its uses with a shape; no dimensions for bytes.
+
+        A buffer whose shaped uses may all be off stands beside them by itself.
+        """
         for buffer in self.schema.buffers:
             uses = buffer.extent.items if isinstance(buffer.extent, Uses) else ()
             shapes = [use for use in uses if isinstance(use.extent, Shape)]
             if isinstance(buffer.extent, Shape):
                 yield buffer, None, buffer.extent.dims
-            elif not shapes:
+            elif all(use.when for use in shapes):
                 yield buffer, None, ()
             for use in shapes:
                 assert isinstance(use.extent, Shape)

@@ -31,6 +31,35 @@ class ConfigLowering(Lowering):
             normalised=field.type == "list",
         )
 
+    def shares(self) -> tuple[str, ...]:
+        """What a rank has of each field that ranks share, as arguments."""
+        imports = self.modules["config"]
+        shares = []
+        for field in self.schema.config:
+            if field.shard:
+                helper = f"split_{field.shard}"
+                imports.add("runtime.numeric", "check_int")
+                imports.add("runtime.shard", helper)
+                arguments = f"{quote(field.name)}, self.{field.name}, tp"
+                shares.append(f"{field.name}={helper}({arguments})")
+        return tuple(shares)
+
+    def shard_docs(self) -> tuple[str, ...]:
+        """Paragraphs on what ranks share."""
+        parts = []
+        for kind, what in (
+            ("heads", "Divided evenly"),
+            ("kv_heads", "Divided evenly, or one copied to each where ranks are more"),
+        ):
+            named = [each.name for each in self.schema.config if each.shard == kind]
+            if named:
+                parts.append(f"{what}: {', '.join(named)}.")
+        return (
+            "The config of one of `tp` tensor-parallel ranks.",
+            " ".join([*parts, "All else stays."]),
+            "Raise ConfigError with the field, its value and tp where it cannot be.",
+        )
+
     def properties(self) -> tuple[PropertyView, ...]:
         scope = self.scope("config", field="self.", let="self.")
         return tuple(

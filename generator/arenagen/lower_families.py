@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from .emit import Emitter
 from .errors import InputProblems
 from .families import FamilyTable
-from .family import Family, Key, Words, plain_key
+from .family import Family, Indexes, Key, Words, plain_key
 from .formula import Call, Expr, Name, Str, Type, names, quote
 from .imports import Imports
 from .model import Field, Formula, Schema
@@ -45,14 +45,20 @@ class ReadView:
 
 @dataclass(frozen=True, slots=True)
 class FamilyView:
-    """The function of one family; `refuse` is why it takes no file."""
+    """The function of one family.
+
+    `refuse` is why it takes no file, `inner` finds the file inside it, `note` warns of
+    what was not read.
+    """
 
     function: str
     name: str
     doc: str
+    inner: str
     keys: str
     reads: tuple[ReadView, ...]
     arguments: tuple[str, ...]
+    note: str
     refuse: str
 
 
@@ -62,8 +68,11 @@ class FamiliesView:
 
     imports: tuple[str, ...]
     words: tuple[WordsView, ...]
+    size_keys: tuple[str, ...]
     families: tuple[FamilyView, ...]
     model_types: tuple[str, ...]
+    marks: tuple[str, ...]
+    choose: str
 
 
 def lower_families(table: FamilyTable, schema: Schema) -> FamiliesView:
@@ -77,11 +86,17 @@ def lower_families(table: FamilyTable, schema: Schema) -> FamiliesView:
     families = []
     for family in table.families.values():
         if family.model_types:
-            lowering = _Lowering(family, schema, imports)
+            lowering = _Lowering(family, table, schema, imports)
             families.append(lowering.family_view())
             words |= {each.name: each for each in lowering.words}
+    marks = {
+        model_type: family.marks
+        for model_type, family in table.by_model_type.items()
+        if family.marks
+    }
     return FamiliesView(
         imports=imports.lines(),
+        size_keys=tuple(map(quote, table.size_keys)),
         words=tuple(
             WordsView(
                 _constant(each),
@@ -95,33 +110,55 @@ def lower_families(table: FamilyTable, schema: Schema) -> FamiliesView:
             f"{quote(model_type)}: {_function(family)}"
             for model_type, family in table.by_model_type.items()
         ),
+        marks=tuple(
+            f"{quote(model_type)}: ({', '.join(map(quote, names))},)"
+            for model_type, names in marks.items()
+        ),
+        choose="choose(_FAMILIES, _MARKS)" if marks else "choose(_FAMILIES)",
     )
 
 
 class _Lowering:
-    def __init__(self, family: Family, schema: Schema, imports: Imports) -> None:
+    def __init__(
+        self, family: Family, table: FamilyTable, schema: Schema, imports: Imports
+    ) -> None:
         self.family = family
+        self.table = table
         self.schema = schema
         self.imports = imports
         self.words: list[Words] = []
-        self._keys = family.keys_first(schema)
+        self._keys = family.keys_first(schema.config)
+        self._mentioned = table.mentioned
+        self._asked: set[str] = set()
         self._what = ""
         self._emitter = Emitter(Name, self._call, {}, lambda _: True)
 
     def family_view(self) -> FamilyView:
         family = self.family
-        sections = (quote(each) for each in (family.name, *family.sections))
+        arguments = ((each.name, self.argument(each)) for each in self.schema.config)
         return FamilyView(
             function=_function(family),
             name=quote(family.name),
             doc=family.doc,
-            keys=f"file.keys({', '.join(sections)})",
+            inner=self._of_the_file("inner", family.inner) if family.inner else "",
+            keys=self._of_the_file("keys", family.sections),
             reads=tuple(self.read(key) for key in self._keys),
-            arguments=tuple(
-                f"{field.name}={self.argument(field)}" for field in self.schema.config
-            ),
+            arguments=tuple(f"{name}={text}" for name, text in arguments if text),
+            note=self.note(),
             refuse=family.refuse or "",
         )
+
+    def _of_the_file(self, method: str, sections: tuple[str, ...]) -> str:
+        names = (self.family.name, *sections)
+        return f"file.{method}({', '.join(map(quote, names))})"
+
+    def note(self) -> str:
+        """The call that notes what the file has beside what was asked of it."""
+        if not self.table.size_keys:
+            return ""
+        known = self.table.known_names(self.family, self.schema) - self._asked
+        ignored = (quote(each) for each in self.table.size_keys if each in known)
+        return f"keys.note_unread({', '.join(('_SIZE_KEYS', *ignored))})"
 
     def read(self, key: Key) -> ReadView:
         there = otherwise = ""
@@ -132,6 +169,7 @@ class _Lowering:
 
     def getter(self, key: Key) -> str:
         """The call that reads a key."""
+        self._asked.update(key.names)
         options = [quote(each) for each in key.names]
         formulas = (
             ("required", key.required),
@@ -141,16 +179,29 @@ class _Lowering:
         for option, formula in formulas:
             if formula is not None:
                 options.append(f"{option}={self.text(formula, key.name)}")
+        if key.absent:
+            options.append(_absent(key))
         if key.minimum:
             options.append(f"minimum={key.minimum}")
-        for option, words in (("words", key.words), ("letters", key.letters)):
+        if key.largest:
+            options.append("largest=True")
+        tables = (
+            ("words", key.words),
+            ("letters", key.letters),
+            ("numbers", key.numbers),
+        )
+        for option, words in tables:
             if words is not None:
                 self.words.append(words)
                 options.append(f"{option}={_constant(words)}")
-        return f"keys.{GETTERS[key.type]}({', '.join(options)})"
+        getter = GETTERS[key.type]
+        if key.indexes is not None:
+            getter = "spread"
+            options += _spread(key.indexes)
+        return f"keys.{getter}({', '.join(options)})"
 
     def argument(self, field: Field) -> str:
-        """The value of a field."""
+        """The value of a field, "" where it is the default of the model config."""
         if field.name == "model_type":
             return "file.model_type"
         if field.name in self.family.fields:
@@ -158,6 +209,8 @@ class _Lowering:
         key = self.family.keys.get(field.name)
         if key is not None:
             return field.name if key in self._keys else self.getter(key)
+        if field.name in self._mentioned:
+            return ""
         key = plain_key(field)
         if field.default is None:
             return self.getter(key)
@@ -178,8 +231,7 @@ class _Lowering:
         return text
 
     def _call(self, name: str, arguments: tuple[Expr, ...]) -> Expr:
-        assert name == "divide"
-        return Call("keys.divide", (Str(self._what), *arguments))
+        return Call(f"keys.{name}", (Str(self._what), *arguments))
 
 
 def _function(family: Family) -> str:
@@ -187,7 +239,17 @@ def _function(family: Family) -> str:
 
 
 def _has(key: Key) -> str:
-    return f"keys.has({', '.join(map(quote, key.names))})"
+    options = [*map(quote, key.names), *([_absent(key)] if key.absent else [])]
+    return f"keys.has({', '.join(options)})"
+
+
+def _absent(key: Key) -> str:
+    return f"absent=({', '.join(map(quote, key.absent))},)"
+
+
+def _spread(indexes: Indexes) -> list[str]:
+    options = [f"word={quote(indexes.word)}", f"others={quote(indexes.others)}"]
+    return [*options, f"base={indexes.base}"] if indexes.base else options
 
 
 def _constant(words: Words) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from . import naming
 from .describe import extent_text
 from .emit import negation, positive_when
@@ -18,11 +16,16 @@ from .model import (
     Shape,
     SingleExtent,
     Use,
-    Uses,
 )
 from .plan_parts import ParameterView, RegionView, StatementView
 from .plan_uses import PartView, PointerView
-from .symbols import extent_formulas, layout_calls, layout_formulas, reads_config
+from .symbols import (
+    buffer_extents,
+    extent_formulas,
+    layout_calls,
+    layout_formulas,
+    reads_config,
+)
 
 
 class UseLowering(LayoutLowering):
@@ -32,7 +35,7 @@ class UseLowering(LayoutLowering):
         """The pointer class of a buffer, unless it is one shape or some bytes."""
         if isinstance(buffer.extent, Shape | Bytes):
             return None
-        parts = tuple(self.part(buffer, *each) for each in extents(buffer))
+        parts = tuple(self.part(buffer, *each) for each in buffer_extents(buffer))
         class_name = naming.pointer_class(buffer.name)
         pointers = self.modules["pointers"]
         pointers.add("runtime.pointer", "BufferPtr")
@@ -153,14 +156,6 @@ class UseLowering(LayoutLowering):
             for each in self.schema.limits
             if not each.tokens and ("limit", each.name) in leaves
         )
-
-
-def extents(buffer: Buffer) -> Iterator[tuple[Use | None, SingleExtent]]:
-    """The extent of each use, or the one extent of a buffer without uses."""
-    if isinstance(buffer.extent, Uses):
-        yield from ((use, use.extent) for use in buffer.extent.items)
-    else:
-        yield None, buffer.extent
 
 
 def _all(conditions: list[Expr]) -> Expr:

@@ -105,14 +105,20 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of the model config. `default` is None for the type's empty value."""
+    """A field of the model config. `default` is None for the type's empty value.
+
+    `shard` is how tensor-parallel ranks share it: `heads` are divided evenly, and of
+    `kv_heads` each rank has a copy of one where there are more ranks; None for whole.
+    """
 
     name: str
     doc: str
     type: Type
     default: Formula | None
     aliases: tuple[str, ...]
+    shard: str | None
     span: Span = field(compare=False)
+    places: Places = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

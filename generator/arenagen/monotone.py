@@ -53,6 +53,11 @@ def trend(expr: Expr, limit: str, symbols: Symbols) -> Trend:
     return _Walk(limit, symbols).motion(expr, {}).trend
 
 
+def extent_trend(extent: Extent, limit: str, symbols: Symbols) -> Trend:
+    """How the bytes of an extent move when the limit named `limit` grows."""
+    return _Walk(limit, symbols).extent(extent, {}).trend
+
+
 class _Walk:
     def __init__(self, limit: str, symbols: Symbols) -> None:
         self.limit = limit

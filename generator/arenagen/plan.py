@@ -341,6 +341,8 @@ class ArenaView:
     limits: tuple[LimitView, ...]
     token_limit: str
     fields: tuple[FieldView, ...]
+    shares: tuple[str, ...]
+    shard_docs: tuple[str, ...]
     properties: tuple[PropertyView, ...]
     levers: tuple[LeverView, ...]
     functions: tuple[FunctionView, ...]

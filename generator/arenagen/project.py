@@ -17,10 +17,11 @@ class ProjectError(ArenagenError):
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A schema file and the folder of its package."""
+    """A schema file, the folder of its package, and the file of its reference."""
 
     schema: Path
     output: Path
+    docs: Path | None = None
 
 
 def nearest_pairs(start: Path) -> list[Pair]:
@@ -39,7 +40,7 @@ def pairs(data: bytes, path: Path) -> list[Pair]:
     """The pairs of a pyproject.toml, none without a `[tool.arenagen]`.
 
     Paths are relative to its folder. Raises ProjectError for anything but a list of
-    tables with `schema` and `output`.
+    tables with `schema`, `output` and, if need be, `docs`.
     """
     # Whether other projects' files are sound is not asked.
     if b"arenagen" not in data:
@@ -59,21 +60,26 @@ def pairs(data: bytes, path: Path) -> list[Pair]:
             "an `output`"
         )
     found: list[Pair] = []
-    outputs: dict[str, int] = {}
+    taken: dict[tuple[str, str], int] = {}
     for place, entry in enumerate(arenas, start=1):
-        if not isinstance(entry, dict) or set(entry) != {"schema", "output"}:
+        if not isinstance(entry, dict) or set(entry) - {"docs"} != {"schema", "output"}:
             raise ProjectError(
                 f"{path}: arena {place} of `[[tool.arenagen.arenas]]` has other keys "
-                "than `schema` and `output`"
+                "than `schema`, `output` and, where it has a reference, `docs`"
             )
-        schema, output = entry["schema"], entry["output"]
-        for text in (schema, output):
+        for text in entry.values():
             if not isinstance(text, str) or not text or "\0" in text:
-                raise ProjectError(f"{path}: arena {place}: both paths are texts")
-        other = outputs.setdefault(os.path.normpath(output), place)
-        if other != place:
-            raise ProjectError(
-                f"{path}: arenas {other} and {place} have the same output, {output}"
-            )
-        found.append(Pair(path.parent / schema, path.parent / output))
+                raise ProjectError(f"{path}: arena {place}: all paths are texts")
+        for key in ("output", "docs") if "docs" in entry else ("output",):
+            where = os.path.normpath(entry[key])
+            other = taken.setdefault((key, where), place)
+            if other != place:
+                raise ProjectError(
+                    f"{path}: arenas {other} and {place} have the same {key}, "
+                    f"{entry[key]}"
+                )
+        docs = path.parent / entry["docs"] if "docs" in entry else None
+        found.append(
+            Pair(path.parent / entry["schema"], path.parent / entry["output"], docs)
+        )
     return found

@@ -38,8 +38,9 @@ MODULES = (
     "target",
     "uses",
 )
-# Read by the families module alone.
+# Read by the families module alone, and by configs whose heads ranks share.
 FAMILIES_RUNTIME = "hf.py"
+SHARD_RUNTIME = "shard.py"
 
 
 def render(
@@ -53,8 +54,13 @@ def render(
     files = {f"{module}.py": _module(environment, module, view) for module in MODULES}
     if families is not None:
         files["families.py"] = _module(environment, "families", families)
+    unread = set()
+    if families is None:
+        unread.add(FAMILIES_RUNTIME)
+    if not view.shares:
+        unread.add(SHARD_RUNTIME)
     for name, text in resources.runtime_modules():
-        if families is not None or name != FAMILIES_RUNTIME:
+        if name not in unread:
             files[f"runtime/{name}"] = text
     files["py.typed"] = ""
     return {

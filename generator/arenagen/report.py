@@ -47,6 +47,7 @@ def as_data(schema: Schema, config: str, size: ArenaSize) -> dict[str, object]:
         "limits": dict(size.inputs.limits),
         "levers": dict(size.inputs.levers),
         "target": dict(size.inputs.target),
+        "tp": size.inputs.tp,
         "buffers": [
             {
                 "name": each.name,
@@ -77,11 +78,16 @@ def as_csv(schema: Schema, sizes: list[tuple[str, ArenaSize]]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     limits = [each.name for each in schema.limits]
+    # One --tp holds for all.
+    shared = any(size.inputs.tp > 1 for _, size in sizes)
+    ranks = ["tp"] if shared else []
     writer.writerow(
-        ["config", *limits, "buffer", "bytes", "dtype", "shape", "use", "gate"]
+        ["config", *limits, *ranks, "buffer", "bytes", "dtype", "shape", "use", "gate"]
     )
     for config, size in sizes:
         values = [size.inputs.limits[name] for name in limits]
+        if shared:
+            values.append(size.inputs.tp)
         for each in size.buffers:
             shape = _shape(each)
             row = [each.name, each.nbytes, each.dtype, shape, each.use, each.gate]
@@ -191,9 +197,11 @@ def _shape(each: BufferSize) -> str:
 
 
 def title(config: str, inputs: Inputs) -> str:
-    """What the sizes are of: the config, and every limit."""
-    limits = (f"{name}={value}" for name, value in inputs.limits.items())
-    return f"{config}: {', '.join(limits)}"
+    """What the sizes are of: the config, every limit, and the ranks that share it."""
+    asked = [f"{name}={value}" for name, value in inputs.limits.items()]
+    if inputs.tp > 1:
+        asked.append(f"tp={inputs.tp}")
+    return f"{config}: {', '.join(asked)}"
 
 
 def _total_line(size: ArenaSize) -> str:

@@ -43,12 +43,16 @@ class SizingError(ArenagenError):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that sizes depend on, by name."""
+    """Everything that sizes depend on, by name.
+
+    `config` is that of one of `tp` tensor-parallel ranks.
+    """
 
     config: Mapping[str, Value]
     limits: Mapping[str, int]
     levers: Mapping[str, int | bool | str]
     target: Mapping[str, int]
+    tp: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +170,11 @@ def size_arena(schema: Schema, inputs: Inputs) -> ArenaSize:
 class Sizing(Scope):
     """The global scope: inputs, constants and lets, each evaluated once."""
 
-    def __init__(self, schema: Schema, inputs: Inputs) -> None:
+    def __init__(
+        self, schema: Schema, inputs: Inputs, symbols: Symbols | None = None
+    ) -> None:
         self.schema = schema
-        self.symbols = Symbols(schema)
+        self.symbols = symbols or Symbols(schema)
         self.inputs = inputs
         self._values: dict[str, Value] = {
             **inputs.config,
@@ -340,16 +346,20 @@ class Sizing(Scope):
         ]
 
     def regions(
-        self, extent: Regions, scope: Scope
+        self, extent: Regions, scope: Scope, overlapping: bool = False
     ) -> Iterator[tuple[Region, int, int]]:
-        """Each region that is there, its first byte and its bytes."""
+        """Each region that is there, its first byte and its bytes.
+
+        Raises EvaluationError for one that begins before the end of another, unless
+        they may be `overlapping`.
+        """
         end = 0
         for region in extent.items:
             if region.when and not evaluate(region.when.expr, scope):
                 continue
             if region.at is not None:
                 start = _natural(region.at.expr, scope)
-                if start < end:
+                if start < end and not overlapping:
                     raise EvaluationError(
                         f"the region `{region.name}` begins at byte {start}, "
                         f"inside what ends at byte {end}"

@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 
 from .formula import BUILTINS, Expr, Name, Signature, Type, calls, names
 from .model import (
+    Buffer,
     Bytes,
     Extent,
     Formula,
@@ -21,6 +22,8 @@ from .model import (
     Regions,
     Schema,
     Shape,
+    SingleExtent,
+    Use,
     Uses,
 )
 
@@ -154,6 +157,14 @@ def extent_formulas(extent: Extent) -> Iterator[Formula]:
                 yield from extent_formulas(use.extent)
                 if use.when:
                     yield use.when
+
+
+def buffer_extents(buffer: Buffer) -> Iterator[tuple[Use | None, SingleExtent]]:
+    """The extent of each use, or the one extent of a buffer without uses."""
+    if isinstance(buffer.extent, Uses):
+        yield from ((use, use.extent) for use in buffer.extent.items)
+    else:
+        yield None, buffer.extent
 
 
 def layout_calls(extent: Extent) -> Iterator[LayoutCall]:

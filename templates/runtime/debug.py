@@ -1,4 +1,4 @@
-"""Guard bytes behind buffers, and poison in them: for finding writes out of bounds.
+"""Guard bytes behind buffers and regions, and poison in them, to find stray writes.
 
 Takes pointers that an arena has allocated with room for guards. Calls nothing of a
 backend but what GpuBackend has.
@@ -6,15 +6,17 @@ backend but what GpuBackend has.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 from .backend import GpuBackend, Stream
 from .device import DevicePtr
-from .errors import ConfigError, format_bytes
+from .errors import ConfigError, LayoutError, format_bytes
 from .fill import fill
 from .info import BufferInfo
+from .layout import Region
 from .memory import Member, Memory
 from .numeric import check_int, show
 
@@ -45,18 +47,21 @@ class Debug:
 
 
 class Overrun(NamedTuple):
-    """Guard bytes that something wrote. Bytes are counted from the buffer's end.
+    """Guard bytes that something wrote. Bytes are counted from the end of what they
+    lie behind.
 
-    buffer: the buffer that they lie behind.
-    nbytes: its size in bytes.
-    first: the first byte that changed; 0 lies right behind the buffer.
+    buffer: the buffer.
+    region: the region of it that they lie behind, "" behind the buffer itself.
+    nbytes: bytes of that region or of the buffer.
+    first: the first byte that changed; 0 lies right behind the end.
     reach: bytes up to the last one that changed, that one included.
     guard: the guard bytes there are; what lies behind them is not looked at.
-    behind: the buffer that begins where they end, or "".
+    behind: the region or buffer that begins where they end, or "".
     found: what the bytes from `first` to `reach` hold now.
     """
 
     buffer: str
+    region: str
     nbytes: int
     first: int
     reach: int
@@ -65,10 +70,11 @@ class Overrun(NamedTuple):
     found: bytes
 
     def __str__(self) -> str:
+        what = f"{self.buffer}.{self.region}" if self.region else self.buffer
         shown = self.found[:_SHOWN_BYTES].hex(" ")
         dots = " ..." if len(self.found) > _SHOWN_BYTES else ""
         text = (
-            f"{self.buffer}: {_range_text(self.first, self.reach)} behind its "
+            f"{what}: {_range_text(self.first, self.reach)} behind its "
             f"{format_bytes(self.nbytes)} changed to {shown}{dots}"
         )
         if self.reach < self.guard:
@@ -80,13 +86,19 @@ class Overrun(NamedTuple):
 
 
 class _Guard(NamedTuple):
-    """Guard bytes as they lie in memory; `behind` is the buffer that follows."""
+    """Guard bytes as they lie in memory, and what they are told by.
+
+    size: bytes of what they lie behind.
+    zeroed: whether a zeroing method clears them, as it does all of a buffer.
+    """
 
     buffer: str
+    region: str
     size: int
     ptr: DevicePtr
     nbytes: int
     behind: str
+    zeroed: bool
 
 
 def guard_bytes(debug: Debug | None) -> int:
@@ -102,7 +114,7 @@ def guard_bytes(debug: Debug | None) -> int:
 class Guards:
     """The guards of one arena: written at construction, read back on demand."""
 
-    __slots__ = ("_gpu", "_guards", "_pattern")
+    __slots__ = ("_gaps", "_gpu", "_guards", "_pattern")
 
     def __init__(
         self,
@@ -112,7 +124,7 @@ class Guards:
         members: Iterable[Member],
         buffers: Mapping[str, BufferInfo],
     ) -> None:
-        """Poison every buffer that `buffers` does not fill, and write its guard.
+        """Poison every buffer that `buffers` does not fill, and write all guards.
 
         memory: where the members lie, with room for guards.
         members: every buffer, with its pointer and its bytes.
@@ -121,21 +133,27 @@ class Guards:
         self._pattern = debug.pattern
         live = [member for member in members if member[1]]
         starts = {ptr: name for name, ptr, _ in live}
-        guards = []
+        guards: list[_Guard] = []
+        gaps: list[_Guard] = []
         for name, ptr, nbytes in live:
             if not buffers[name].fill:
                 gpu.memset(ptr, debug.poison, nbytes)
+                gaps += _gaps(name, ptr, buffers[name])
             room = memory.room(name)
-            behind = starts.get(ptr.offset(room), "")
-            guard = _Guard(name, nbytes, ptr.offset(nbytes), room - nbytes, behind)
+            end, behind = ptr.offset(nbytes), starts.get(ptr.offset(room), "")
+            guards.append(_Guard(name, "", nbytes, end, room - nbytes, behind, False))
+        for guard in (*guards, *gaps):
             fill(gpu, guard.ptr, self._pattern, guard.nbytes)
-            guards.append(guard)
-        self._guards = tuple(guards)
+        self._guards, self._gaps = tuple(guards), tuple(gaps)
 
-    def check(self, stream: Stream) -> tuple[Overrun, ...]:
-        """Wait for the stream; return every guard that was written."""
+    def check(self, stream: Stream, gaps: bool) -> tuple[Overrun, ...]:
+        """Wait for the stream; return every guard that was written.
+
+        gaps: look between the regions of buffers too.
+        """
         self._gpu.synchronize(stream)
-        found = (self._check(guard) for guard in self._guards)
+        guards = (*self._guards, *self._gaps) if gaps else self._guards
+        found = map(self._check, guards)
         return tuple(overrun for overrun in found if overrun is not None)
 
     def _check(self, guard: _Guard) -> Overrun | None:
@@ -144,10 +162,17 @@ class Guards:
         repeated = self._pattern * (guard.nbytes // len(self._pattern) + 1)
         if repeated.startswith(content):
             return None
-        changed = [at for at, byte in enumerate(content) if byte != repeated[at]]
+        changed = [
+            at
+            for at, byte in enumerate(content)
+            if byte != repeated[at] and not (guard.zeroed and byte == 0)
+        ]
+        if not changed:
+            return None
         first, reach = changed[0], changed[-1] + 1
         return Overrun(
             guard.buffer,
+            guard.region,
             guard.size,
             first,
             reach,
@@ -155,6 +180,33 @@ class Guards:
             guard.behind,
             bytes(content[first:reach]),
         )
+
+
+def _gaps(name: str, ptr: Any, info: BufferInfo) -> Iterator[_Guard]:
+    """The bytes between the regions of a buffer, as the largest pass lays them out."""
+    if not callable(ptr) or info.carved:
+        return
+    try:
+        regions = sorted(_regions("", ptr(**ptr.most)), key=lambda each: each[1].ptr)
+    except (ConfigError, LayoutError):
+        # A placeholder has no regions, nor have sizes that hold no whole pass.
+        return
+    for (region, one), (behind, other) in pairwise(regions):
+        end = one.ptr.offset(one.nbytes)
+        if end < other.ptr:
+            nbytes, zeroed = other.ptr - end, bool(info.groups)
+            following = f"{name}.{behind}"
+            yield _Guard(name, region, one.nbytes, end, nbytes, following, zeroed)
+
+
+def _regions(name: str, part: Any) -> Iterator[tuple[str, Region]]:
+    """The regions of a layout and their names, with those of the layouts inside it."""
+    if isinstance(part, Region):
+        yield name, part
+        return
+    fields: Mapping[str, Any] = getattr(part, "_asdict", dict)()
+    for inside, field in fields.items():
+        yield from _regions(f"{name}.{inside}" if name else inside, field)
 
 
 def _range_text(first: int, end: int) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
-import time
 from collections import deque
 from pathlib import Path
 from types import TracebackType
@@ -181,9 +181,8 @@ class Chromium:
         return self._number
 
     def _receive(self) -> dict[str, Any]:
-        until = time.monotonic() + TIMEOUT
         while b"\0" not in self._buffer:
-            if time.monotonic() > until:
+            if not select.select([self._answers], [], [], TIMEOUT)[0]:
                 raise TimeoutError("Chromium does not answer")
             part = os.read(self._answers, 1 << 16)
             if not part:

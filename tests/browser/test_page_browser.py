@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from arenagen.cli import cli
+from arenagen.report import human
 from browser.chromium import Chromium, find_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -184,6 +185,13 @@ def test_the_slider_tells_the_sizes_of_a_token_count(shown: Chromium) -> None:
     )
 
 
+def test_scripts_spell_sizes_as_the_page_does(shown: Chromium) -> None:
+    sizes = [0, 1, 1023, 1024, 1025, 2**40 - 1, 2**40, 5 * 2**50 + 1]
+    sizes += [2**20 * place // 8 for place in range(8, 2900)]
+    spelled = shown.evaluate(f"{sizes}.map(human)")
+    assert spelled == [human(each) for each in sizes]
+
+
 @pytest.mark.parametrize("width", [320, 375, 768, 1280])
 def test_nothing_scrolls_sideways(shown: Chromium, width: int) -> None:
     shown.resize(width)
@@ -256,6 +264,7 @@ def test_every_config_is_printed(shown: Chromium) -> None:
     assert texts(shown, "h2")[1:] == [f"{name}.json" for name in MODELS]
     assert texts(shown, "button, input, output") == []
     shown.evaluate("window.dispatchEvent(new Event('beforeprint'))")
-    assert len(texts(shown, "details table")) == len(texts(shown, "details"))
+    folded = "details > :nth-child(2)"
+    assert len(texts(shown, folded)) == len(texts(shown, "details"))
     shown.evaluate("window.dispatchEvent(new Event('afterprint'))")
-    assert texts(shown, "details table") == []
+    assert texts(shown, folded) == []

@@ -18,6 +18,7 @@ from metrale_arena import (
     ArenaError,
     BufferArena,
     CudaBackend,
+    Debug,
     Levers,
     ModelConfig,
     selfcheck,
@@ -101,6 +102,28 @@ def test_a_decode_step_clears_one_row_on_its_own_stream(
     row = 2048 * 2
     read = content(gpu, arena, "hidden_states", 2 * row)
     assert read == bytes(row) + b"\xa5" * row
+
+
+@pytest.mark.parametrize("placement", ["separate", "slab"])
+def test_a_memset_past_its_buffer_is_found_on_its_own_stream(
+    gpu: CudaBackend, config: ModelConfig, stream: int, placement: Any
+) -> None:
+    # 15 rows of padding, as a kernel of 16-row tiles writes them for 8193 rows.
+    row, limits = 2048 * 2, {**LIMITS, "max_batch_tokens": 8193}
+    with BufferArena(
+        config,
+        **limits,
+        levers=Levers(),
+        gpu=gpu,
+        placement=placement,
+        debug=Debug(guard=15 * row),
+    ) as arena:
+        gpu.memset_async(arena.moe_output, 0, 8208 * row, stream)
+        assert arena.check_guards(stream) == ()
+        gpu.memset_async(arena.norm_output, 0, 8208 * row, stream)
+        (overrun,) = arena.check_guards(stream)
+    assert overrun.buffer == "norm_output"
+    assert (overrun.first, overrun.reach) == (0, 15 * row)
 
 
 def test_zeroing_can_be_captured_and_replayed(

@@ -11,7 +11,7 @@ import ctypes
 import dataclasses
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import pytest
 from support import (
@@ -37,6 +37,7 @@ from support import (
 
 import oracle
 from metrale_arena import (
+    BUFFERS,
     NULL,
     AllocationError,
     ArenaError,
@@ -48,8 +49,11 @@ from metrale_arena import (
     GpuBackend,
     HostBackend,
     Overrun,
+    Region,
     ReleasedError,
 )
+from metrale_arena.runtime.debug import Guards
+from metrale_arena.runtime.memory import new_memory
 
 pytest_plugins = ["driver.plugin"]
 
@@ -57,6 +61,15 @@ pytest_plugins = ["driver.plugin"]
 NEXT_CASE = Case(QWEN3_NEXT, limits(40))
 CASES = {"dense": DENSE_CASE, "everything": MOE_CASE, "qwen3_next": NEXT_CASE}
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+# Of moe_fp8_scratch for 20 rows of 80 bytes and 40 experts' rows: behind each region,
+# where it ends and the bytes up to the next multiple of 256.
+MOE_GAPS = {
+    "moe_fp8_scratch": {
+        "activation": (1600, 192),
+        "scales": (1792 + 160, 96),
+        "worklist": (2048 + 48, 208),
+    }
+}
 every_placement = pytest.mark.parametrize("placement", ["separate", "slab"])
 
 
@@ -156,8 +169,11 @@ def test_a_buffer_is_poisoned_unless_it_is_filled(
     with MOE_CASE.build(gpu, placement=placement, debug=debug) as arena:
         for name, ptr, nbytes in buffers_of(arena):
             if ptr:
-                wanted = 0 if name == "norm_unit_w" else poison
-                assert read(gpu, ptr, nbytes) == bytes([wanted]) * nbytes, name
+                wanted = bytes([0 if name == "norm_unit_w" else poison]) * nbytes
+                for start, size in MOE_GAPS.get(name, {}).values():
+                    guard = (debug.pattern * size)[:size]
+                    wanted = wanted[:start] + guard + wanted[start + size :]
+                assert read(gpu, ptr, nbytes) == wanted, name
 
 
 def test_a_guard_spells_itself(gpu: Backend) -> None:
@@ -259,8 +275,8 @@ def test_bytes_that_are_left_alone_in_between_are_shown_too(gpu: Backend) -> Non
         write(gpu, behind(arena, "logits", 9), b"\1\2")
         found = arena.check_guards(gpu.default_stream)
     assert found == (
-        Overrun("residual", 20 * 64 * 2, 1, 7, 256, "", b"\0uard\0"),
-        Overrun("logits", 20 * 40 * 2, 9, 11, 256, "", b"\1\2"),
+        Overrun("residual", "", 20 * 64 * 2, 1, 7, 256, "", b"\0uard\0"),
+        Overrun("logits", "", 20 * 40 * 2, 9, 11, 256, "", b"\1\2"),
     )
 
 
@@ -272,7 +288,7 @@ def test_in_a_slab_a_write_in_front_of_a_buffer_is_found(gpu: Backend) -> None:
         write(gpu, DevicePtr(arena.residual - 2), b"\0\0")
         (overrun,) = arena.check_guards(gpu.default_stream)
     assert overrun == Overrun(
-        "hidden_states", 163840, 254, 256, 256, "residual", b"\0\0"
+        "hidden_states", "", 163840, 254, 256, 256, "residual", b"\0\0"
     )
     assert str(overrun) == (
         "hidden_states: bytes 254 to 255 behind its 160.00 KiB (163840 bytes) changed "
@@ -282,7 +298,7 @@ def test_in_a_slab_a_write_in_front_of_a_buffer_is_found(gpu: Backend) -> None:
 
 
 def test_one_byte_as_text() -> None:
-    overrun = Overrun("token_ids", 256, 7, 8, 256, "", b"\x2a")
+    overrun = Overrun("token_ids", "", 256, 7, 8, 256, "", b"\x2a")
     text = "token_ids: byte 7 behind its 256 bytes changed to 2a"
     assert str(overrun) == text
     assert pickle.loads(pickle.dumps(overrun)) == overrun
@@ -317,6 +333,125 @@ def test_work_that_is_pending_on_the_stream_is_waited_for(gpu: Backend) -> None:
             assert gpu.simulated.pending() == 1
         (overrun,) = arena.check_guards(stream)
     assert (overrun.buffer, overrun.reach) == ("moe_output", 4)
+
+
+# Between the regions of a buffer
+
+
+@every_placement
+@pytest.mark.parametrize("region", MOE_GAPS["moe_fp8_scratch"])
+def test_a_write_behind_a_region_is_found_on_request(
+    region: str, placement: str, gpu: Backend
+) -> None:
+    start, nbytes = MOE_GAPS["moe_fp8_scratch"][region]
+    following = {
+        "activation": "moe_fp8_scratch.scales",
+        "scales": "moe_fp8_scratch.worklist",
+        "worklist": "moe_fp8_scratch.total_tiles",
+    }[region]
+    stream = gpu.default_stream
+    with MOE_CASE.build(gpu, placement=placement, debug=Debug()) as arena:
+        layout = arena.moe_fp8_scratch(rows=20)
+        assert getattr(layout, region).end == start
+        assert arena.check_guards(stream, gaps=True) == ()
+        for offset in (0, nbytes - 1):
+            place = arena.moe_fp8_scratch.offset(start + offset)
+            intact = read(gpu, place, 1)
+            write(gpu, place, b"\x01")
+            assert arena.check_guards(stream) == ()
+            size = getattr(layout, region).nbytes
+            where = ("moe_fp8_scratch", region, size, offset, offset + 1, nbytes)
+            assert arena.check_guards(stream, gaps=True) == (
+                Overrun(*where, following, b"\x01"),
+            )
+            write(gpu, place, bytes(intact))
+        # Its own bytes, and no other, of every region.
+        for part in layout:
+            if isinstance(part, Region):
+                gpu.memset(part.ptr, 0, part.nbytes)
+        assert arena.check_guards(stream, gaps=True) == ()
+
+
+def test_a_region_as_text() -> None:
+    overrun = Overrun("slab", "scales", 160, 0, 2, 96, "slab.worklist", b"\0\0")
+    assert str(overrun) == (
+        "slab.scales: bytes 0 to 1 behind its 160 bytes changed to 00 00"
+    )
+
+
+def test_a_smaller_pass_writes_where_the_gaps_are(gpu: Backend) -> None:
+    with MOE_CASE.build(gpu, debug=Debug()) as arena:
+        # 12 rows end at byte 960, the scales begin at 1024 and the worklist at 1280.
+        layout = arena.moe_fp8_scratch(rows=12)
+        gpu.memset(layout.worklist.ptr, 0, layout.worklist.nbytes)
+        gpu.memset(layout.total_tiles.ptr, 0, layout.total_tiles.nbytes)
+        layout = arena.moe_fp8_scratch(rows=19)
+        gpu.memset(layout.scales.ptr, 0, layout.scales.nbytes)
+        assert arena.check_guards(gpu.default_stream) == ()
+        assert arena.check_guards(gpu.default_stream, gaps=True) != ()
+
+
+def test_zeros_in_a_buffer_that_zeroing_clears_are_no_finding(
+    monkeypatch: pytest.MonkeyPatch, gpu: Backend
+) -> None:
+    name, stream = "moe_fp8_scratch", gpu.default_stream
+    for groups, findings in ((), 3), (("zero_all",), 0):
+        info = BUFFERS[name]._replace(groups=groups)
+        monkeypatch.setattr("metrale_arena.arena.BUFFERS", {**BUFFERS, name: info})
+        with MOE_CASE.build(gpu, debug=Debug()) as arena:
+            gpu.memset(arena.moe_fp8_scratch, 0, arena.moe_fp8_scratch_bytes)
+            assert len(arena.check_guards(stream, gaps=True)) == findings
+            if groups:
+                write(gpu, arena.moe_fp8_scratch.offset(1700), b"\x02")
+                (overrun,) = arena.check_guards(stream, gaps=True)
+                assert (overrun.first, overrun.reach) == (100, 101)
+
+
+class Inner(NamedTuple):
+    rows: int
+    one: Region
+    two: Region | None
+
+
+class Outer(NamedTuple):
+    head: Region
+    inner: Inner
+    nbytes: int
+
+
+class LaidOut(DevicePtr):
+    """A pointer to a buffer that a layout with a layout inside fills."""
+
+    most: ClassVar = {"rows": 1}
+
+    def __call__(self, rows: int) -> Outer:
+        head = Region(self.offset(0), 0, 5, "u8", (5,))
+        one = Region(self.offset(8), 0, 3, "u8", (3,))
+        return Outer(head, Inner(rows, one, one._replace(ptr=self.offset(16))), 19)
+
+
+@pytest.mark.parametrize("change", [{}, {"fill": b"\0"}, {"carved": True}])
+def test_regions_of_a_layout_inside_a_layout_are_named_by_both(
+    change: dict[str, Any],
+) -> None:
+    gpu = HostBackend()
+    memory = new_memory("separate", gpu, {"x": 19}, 0, ["x"], {"x": 256}, "test", 8)
+    ptr = LaidOut(memory.take("x"))
+    info = BUFFERS["hidden_states"]._replace(groups=(), **change)
+    guards = Guards(gpu, Debug(guard=8), memory, [("x", ptr, 19)], {"x": info})
+    gpu.memset(ptr, 0, 19)
+    found = [(each.region, each.guard) for each in guards.check(0, gaps=True)]
+    # What is filled or carved is not the layout's alone.
+    assert found == ([] if change else [("head", 3), ("inner.one", 5)])
+    assert guards.check(0, gaps=False) == ()
+    assert memory.free([("x", ptr)]) == ()
+
+
+def test_sizes_that_hold_no_whole_pass_have_no_gaps(gpu: Backend) -> None:
+    sizes = MOE_CASE.sizes()._replace(moe_fp8_scratch=1000)
+    with MOE_CASE.build_from(sizes, gpu, debug=Debug()) as arena:
+        gpu.memset(arena.moe_fp8_scratch, 0, 1000)
+        assert arena.check_guards(gpu.default_stream, gaps=True) == ()
 
 
 # What stays as it was
@@ -399,8 +534,9 @@ def test_a_wrapped_backend_sees_calls_of_the_protocol_only(
     spy = Spy(gpu)
     with MOE_CASE.build(spy, placement=placement, debug=Debug()) as arena:
         live = len(MOE_CASE.live)
-        # norm_unit_w is filled with one memset instead of being poisoned by one.
-        counts = {"free_memory": 1, "memset": live, "copy_h2d": live}
+        # norm_unit_w is filled with one memset instead of being poisoned by one; three
+        # gaps lie in moe_fp8_scratch.
+        counts = {"free_memory": 1, "memset": live, "copy_h2d": live + 3}
         counts["alloc"] = 1 if placement == "slab" else live
         made = {call.method for call in spy.calls}
         assert {method: len(spy.made(method)) for method in made} == counts
@@ -419,6 +555,7 @@ def test_construction_that_fails_anywhere_frees_everything(
 ) -> None:
     gpu = make_gpu(1 << 30)
     calls = 1 if (method, placement) == ("alloc", "slab") else len(MOE_CASE.live)
+    calls += 3 * (method == "copy_h2d")
     for failing in range(calls):
 
         def fault(call: Call, earlier: int, at: int = failing) -> None:

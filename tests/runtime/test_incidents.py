@@ -11,6 +11,7 @@ import importlib
 import inspect
 import json
 import re
+import struct
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -51,6 +52,7 @@ from metrale_arena import (
     Debug,
     DevicePtr,
     HostBackend,
+    LayoutError,
     OutOfMemoryError,
     chunk_meta_bytes,
     q12_batched_scratch_bytes,
@@ -342,8 +344,16 @@ def test_5_sizing_and_admission_ask_the_same_function(
     assert q12_batched_scratch_bytes(8, chunk, top_k, streams == 3) == needed
     # Verification of 160 rows is larger for short passes.
     verify = 32768 + 160 * 24 + 160 * 257 * 4
-    scratch = Case(fields, limits(tokens)).sizes().scratch
-    assert scratch == max(needed, verify)
+    case = Case(fields, limits(tokens))
+    assert case.sizes().scratch == max(needed, verify)
+    # The admission check: a batch of twice as many tokens, in the same arena.
+    larger = staging_bytes(8, max(1, -(-2 * tokens // 8)), top_k, streams)
+    with case.build(PaperBackend()) as arena:
+        found = arena.required_bytes("scratch", "staging", tokens=2 * tokens)
+        assert found == larger
+        if larger > arena.scratch_bytes:
+            with pytest.raises(LayoutError, match="staging"):
+                arena.scratch.staging(tokens=2 * tokens)
 
 
 # 6. A workspace was sized from a literal while the dispatch read a constant.
@@ -594,6 +604,60 @@ def test_10_every_accessor_has_the_doc_of_its_own_entry(changed: ModuleType) -> 
             assert text.startswith(" ".join(entry["doc"].split())), name
     scores = inspect.getdoc(changed.BufferArena.token_scores) or ""
     assert scores.startswith("Score of each token, for sampling. f32 [M, 3].")
+
+
+# 11. Callers carved scratch by offsets that stood in two places.
+
+
+def offset_of_the_upload(tokens: int) -> int:
+    """Where the host puts the slots: behind the positions, at a multiple of 8."""
+    return up(tokens * 4, 8)
+
+
+def offset_of_the_launch(tokens: int) -> int:
+    """Where the kernel is told to look for them, as it was before slots were 64-bit."""
+    return tokens * 4
+
+
+def test_11_by_hand_an_offset_that_is_mended_in_one_place_reads_other_bytes() -> None:
+    found = {}
+    for tokens in (7, 8):
+        gpu = HostBackend()
+        scratch = gpu.alloc(1024)
+        slots = struct.pack(f"<{tokens}q", *range(1, tokens + 1))
+        gpu.copy_h2d(scratch.offset(offset_of_the_upload(tokens)), slots)
+        place = scratch.offset(offset_of_the_launch(tokens))
+        found[tokens] = struct.unpack(f"<{tokens}q", read(gpu, place, tokens * 8))
+    assert found[8] == (1, 2, 3, 4, 5, 6, 7, 8)
+    # An odd pass reads every slot 4 bytes too early.
+    assert found[7] == tuple(slot << 32 for slot in range(1, 8))
+
+
+@pytest.mark.parametrize("tokens", [7, 8, 64])
+def test_11_a_pass_has_one_layout_that_both_sides_ask_for(tokens: int) -> None:
+    gpu = HostBackend()
+    with Case(QWEN3_NEXT, limits(64)).build(gpu) as arena:
+        regions = arena.scratch.prefill(tokens=tokens)
+        meta = tokens * 10 * 4 + tokens * 10 * 4
+        slots = meta + up(tokens * 4, 8)
+        table = slots + tokens * 8
+        base = arena.scratch
+        assert [
+            regions.topk_ids.ptr - base,
+            regions.topk_weights.ptr - base,
+            regions.meta.positions.ptr - base,
+            regions.meta.slots.ptr - base,
+            regions.meta.block_table.ptr - base,
+            regions.meta.seq_len.ptr - base,
+        ] == [0, tokens * 40, meta, slots, table, table + 257 * 4]
+        upload = struct.pack(f"<{tokens}q", *range(tokens))
+        gpu.copy_h2d(regions.meta.slots.ptr, upload)
+        launch = arena.scratch.prefill(tokens=tokens).meta.slots
+        assert bytes(read(gpu, launch.ptr, launch.nbytes)) == upload
+        with pytest.raises(
+            LayoutError, match=r"prefill\(tokens=65\).*at most tokens=64"
+        ):
+            arena.scratch.prefill(tokens=65)
 
 
 # 12. A bump cursor that advanced although the carve failed.

@@ -33,6 +33,7 @@ import metrale_arena as package
 import oracle
 import strategies
 from expected_configs import EXPECTED
+from expected_synthetic import SYNTHETIC
 from metrale_arena import (
     BUFFERS,
     SPLITK_AUTO,
@@ -64,6 +65,8 @@ thorough = settings(
 brief = settings(thorough, max_examples=300)
 
 FLAGS = ("attn_gated", "mrope_interleaved")
+# Every family that the table knows, published files and others.
+CONFIGS = EXPECTED | SYNTHETIC
 COUNTS = tuple(
     name
     for name in oracle.CONFIG_FIELDS
@@ -113,12 +116,12 @@ def test_every_size_is_the_oracles_for_any_config(
     ],
     ids=lambda bounds: "-".join(map(str, bounds.values())),
 )
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", CONFIGS)
 def test_every_size_is_the_oracles_for_real_configs(
     name: str, bounds: Limits, options: Options
 ) -> None:
-    assert_as_the_oracle(Case(EXPECTED[name], bounds, options))
-    assert_as_the_oracle(Case({**EXPECTED[name], "adapter_max_rank": 16}, bounds))
+    assert_as_the_oracle(Case(CONFIGS[name], bounds, options))
+    assert_as_the_oracle(Case({**CONFIGS[name], "adapter_max_rank": 16}, bounds))
 
 
 def test_the_declarations_are_the_references() -> None:

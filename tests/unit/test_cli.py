@@ -335,6 +335,7 @@ def test_check_is_green_on_the_committed_tree(
         count = sum(path.suffix in (".py", ".typed") for path in package)
         shown += (
             f"generated/{name}_arena: {count} files, all as schema/{name}.yaml says\n"
+            f"docs/{name}.md: as schema/{name}.yaml says\n"
         )
     assert result.stdout == shown
     assert result.stderr == ""
@@ -409,7 +410,7 @@ def test_check_is_red_and_writes_nothing(
 
 
 def test_check_is_red_on_a_spoilt_copy_of_the_committed_tree(here: Path) -> None:
-    for name in ("schema", "generated"):
+    for name in ("schema", "docs", "generated"):
         shutil.copytree(
             ROOT / name, here / name, ignore=shutil.ignore_patterns("__pycache__")
         )
@@ -702,10 +703,10 @@ def test_sizes_without_a_project_asks_for_a_schema(here: Path) -> None:
         ("[[tool.arenagen.arenas]]\n", "arena 1 of "),
         ("[[tool.arenagen.arenas]]\nschema = 'x'\n", "arena 1 of "),
         (LISTED.format("a", "b") + "x = 1\n", "has other keys than `schema`"),
-        (LISTED.format("a", "b") + LISTED.format("", "c"), "arena 2: both paths"),
-        (LISTED.format("a", ""), "arena 1: both paths are texts"),
-        (LISTED.format("a\\u0000", "b"), "arena 1: both paths are texts"),
-        ("[[tool.arenagen.arenas]]\nschema = 1\noutput = 'x'\n", "both paths are"),
+        (LISTED.format("a", "b") + LISTED.format("", "c"), "arena 2: all paths"),
+        (LISTED.format("a", ""), "arena 1: all paths are texts"),
+        (LISTED.format("a\\u0000", "b"), "arena 1: all paths are texts"),
+        ("[[tool.arenagen.arenas]]\nschema = 1\noutput = 'x'\n", "all paths are"),
         (
             LISTED.format("a", "out") + LISTED.format("b", "./x/../out"),
             "arenas 1 and 2 have the same output, ./x/../out",
@@ -782,6 +783,7 @@ def test_json_has_the_keys_that_are_promised() -> None:
         "limits",
         "levers",
         "target",
+        "tp",
         "buffers",
         "trimmed",
         "total_bytes",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,16 @@ from hypothesis import strategies as st
 
 from arenagen import render as rendering
 from arenagen.errors import InputProblems
-from arenagen.families import (
-    Canonical,
-    ConfigFileError,
-    FamilyTable,
-    load_families,
-    read_config,
-)
+from arenagen.families import Canonical, FamilyTable
+from arenagen.family_loader import load_families
+from arenagen.family_reader import ConfigFileError, read_config
 from arenagen.load import load
 from arenagen.lower import lower
 from arenagen.lower_families import lower_families
 from arenagen.model import Schema
 from expected_configs import EXPECTED
+from expected_synthetic import SYNTHETIC
+from metrale_arena import ModelConfig
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = ROOT.parent / "shared" / "configs"
@@ -35,97 +34,23 @@ TABLE = load_families(
     (ROOT / "schema/huggingface.yaml").read_text("utf-8"), "huggingface.yaml"
 )
 FIXTURES = sorted((ROOT / "tests/data").glob("*.json"))
-FILES = FIXTURES + sorted(REAL.glob("*.json"))
-
-# Real files beyond EXPECTED, worked out by hand in the same form.
-MORE: dict[str, dict[str, object]] = {
-    "Mixtral-8x7B-v0.1": {
-        "model_type": "mixtral",
-        "hidden_size": 4096,
-        "num_hidden_layers": 32,
-        "intermediate_size": 14336,
-        "vocab_size": 32000,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "head_dim": 128,  # absent: 4096 / 32
-        "num_experts": 8,  # num_local_experts
-        "num_experts_per_tok": 2,
-        "moe_intermediate_size": 14336,  # intermediate_size
-    },
-    "gpt-oss-20b": {
-        "model_type": "gpt_oss",
-        "hidden_size": 2880,
-        "num_hidden_layers": 24,
-        "intermediate_size": 2880,
-        "vocab_size": 201088,
-        "num_attention_heads": 64,
-        "num_key_value_heads": 8,
-        "head_dim": 64,  # as given; 2880 / 64 would be 45
-        "layer_types": ["sliding_attention", "full_attention"] * 12,
-        "num_experts": 32,  # num_local_experts
-        "num_experts_per_tok": 4,
-        "moe_intermediate_size": 2880,  # intermediate_size
-    },
-    "GLM-4.5-Air": {
-        "model_type": "glm4_moe",
-        "hidden_size": 4096,
-        "num_hidden_layers": 46,
-        "intermediate_size": 10944,
-        "vocab_size": 151552,
-        "num_attention_heads": 96,
-        "num_key_value_heads": 8,
-        "head_dim": 128,  # as given; 96 does not divide 4096
-        "num_experts": 128,  # n_routed_experts
-        "num_experts_per_tok": 8,
-        "moe_intermediate_size": 1408,
-        "shared_expert_intermediate_size": 1408,  # n_shared_experts 1 * 1408
-    },
-    "Kimi-K2-Instruct": {
-        "model_type": "kimi_k2",
-        "hidden_size": 7168,
-        "num_hidden_layers": 61,
-        "intermediate_size": 18432,
-        "vocab_size": 163840,
-        "num_attention_heads": 64,
-        "num_key_value_heads": 64,
-        "head_dim": 192,  # absent: 128 + 64
-        "num_experts": 384,  # n_routed_experts
-        "num_experts_per_tok": 8,
-        "moe_intermediate_size": 2048,
-        "shared_expert_intermediate_size": 2048,  # n_shared_experts 1 * 2048
-        "kv_lora_rank": 512,
-        "q_lora_rank": 1536,
-        "qk_rope_head_dim": 64,
-    },
-    "Qwen3.8-Flash-Next": {
-        "model_type": "qwen4_exp",
-        "hidden_size": 2560,
-        "num_hidden_layers": 48,
-        "vocab_size": 248320,
-        "num_attention_heads": 24,
-        "num_key_value_heads": 2,
-        "head_dim": 256,
-        "attn_gated": True,  # output_gate_type
-        "layer_types": [*["linear_attention"] * 3, "full_attention"] * 12,
-        "full_attention_interval": 4,
-        "linear_num_key_heads": 16,
-        "linear_key_head_dim": 128,
-        "linear_num_value_heads": 48,
-        "linear_value_head_dim": 128,
-        "num_experts": 512,
-        "num_experts_per_tok": 10,
-        "moe_intermediate_size": 640,
-        "shared_expert_intermediate_size": 640,
-        "mrope_interleaved": True,
-        "hc_mult": 4,  # hc_count
-        "hc_lowrank": 320,
-        "index_n_heads": 4,
-        "index_head_dim": 128,
-        "index_topk": 2048,  # indexer_budget
-        "index_compress_ratio": 4,
-    },
+MADE = sorted((ROOT / "tests/data/synthetic").glob("*.json"))
+FILES = FIXTURES + MADE + sorted(REAL.glob("*.json"))
+# Families whose files an arena cannot be sized by, with the reason.
+REFUSED = {
+    "Jamba-1.5-Mini": "jamba: Mamba-1 layers have no heads, and an arena sizes Mamba-2 "
+    "layers only",
+    "mamba": "mamba: Mamba-1 layers have no heads, and an arena sizes Mamba-2 layers "
+    "only",
+    "falcon_mamba": "mamba: Mamba-1 layers have no heads, and an arena sizes Mamba-2 "
+    "layers only",
+    "m2m_100": "m2m_100: an encoder and cross-attention have no buffers; an arena "
+    "sizes decoders only",
+    "inkling": "inkling: under which names its files give head widths and experts is "
+    "not known",
 }
 
+KNOWN = ", ".join(TABLE.by_model_type)
 LLAMA: dict[str, object] = {
     "model_type": "llama",
     "hidden_size": 4096,
@@ -135,12 +60,12 @@ LLAMA: dict[str, object] = {
     "num_attention_heads": 32,
 }
 
-Emitted = Callable[[Any], Any]
+Emitted = Callable[..., Any]
 
 
 def fixture(stem: str) -> dict[str, Any]:
     """The data of a fixture, free to be changed."""
-    path = ROOT / "tests/data" / f"{stem}.json"
+    path = next(each for each in FIXTURES + MADE if each.stem == stem)
     data: dict[str, Any] = json.loads(path.read_text("utf-8"))
     return data
 
@@ -178,24 +103,27 @@ def emitted(tmp_path_factory: pytest.TempPathFactory) -> Emitted:
     return emit(folder, "emitted_metrale", SCHEMA, TABLE)
 
 
-def outcome(call: Callable[[], Any]) -> object:
-    """The fields of a config, or the text of the error."""
-    try:
-        config = call()
-    except ConfigFileError as error:
-        return str(error)
-    except ValueError as error:
-        assert type(error).__name__ == "ConfigError"
-        return str(error)
+def outcome(call: Callable[[], Any]) -> tuple[object, list[str]]:
+    """The fields of a config, or the text of the error; and the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            config = call()
+        except ConfigFileError as error:
+            return str(error), []
+        except ValueError as error:
+            assert type(error).__name__ == "ConfigError"
+            return str(error), []
     if isinstance(config, Canonical):
-        return config.fields
-    return {each.name: getattr(config, each.name) for each in SCHEMA.config}
+        return config.fields, list(config.warnings)
+    fields = {each.name: getattr(config, each.name) for each in SCHEMA.config}
+    return fields, [str(each.message) for each in caught]
 
 
-def both(raw: Any, emitted: Emitted) -> object:
+def both(raw: Any, emitted: Emitted, assume: str = "") -> tuple[object, list[str]]:
     """What tool and emitted package make of a file, which must be the same."""
-    tool = outcome(lambda: TABLE.canonical(raw, SCHEMA))
-    assert outcome(lambda: emitted(raw)) == tool
+    tool = outcome(lambda: TABLE.canonical(raw, SCHEMA, assume=assume))
+    assert outcome(lambda: emitted(raw, assume)) == tool
     return tool
 
 
@@ -207,26 +135,27 @@ CASES = [pytest.param(each, id=f"{each.parent.name}/{each.stem}") for each in FI
 @pytest.mark.parametrize("path", CASES if REAL.is_dir() else [*CASES, NO_FILES])
 def test_file(path: Path, emitted: Emitted) -> None:
     raw = read_config(path.read_bytes(), str(path))
-    tool = outcome(lambda: TABLE.canonical(raw, SCHEMA, str(path)))
-    assert outcome(lambda: emitted(path)) == tool
-    assert outcome(lambda: emitted(str(path))) == tool
-    expected = (EXPECTED | MORE).get(path.stem)
-    if expected is None:
-        assert isinstance(tool, str)
-        assert "is not known" in tool or "Mamba-1" in tool
+    tool, notes = outcome(lambda: TABLE.canonical(raw, SCHEMA, str(path)))
+    assert outcome(lambda: emitted(path)) == (tool, notes)
+    assert outcome(lambda: emitted(str(path))) == (tool, notes)
+    assert notes == []
+    if path.stem in REFUSED:
+        assert tool == f"{path}: {REFUSED[path.stem]}"
     else:
         assert isinstance(tool, dict)
-        assert plain(tool) == expected
+        assert plain(tool) == (EXPECTED | SYNTHETIC)[path.stem]
 
 
 def test_every_family_is_tested() -> None:
-    tested = {expected["model_type"] for expected in (EXPECTED | MORE).values()}
+    files = {path.stem: read_config(path.read_bytes(), "") for path in FIXTURES + MADE}
+    tested = {data.get("model_type", "mistral_params") for data in files.values()}
     missing = {
         family.name
         for family in TABLE.by_model_type.values()
-        if tested.isdisjoint(family.model_types) and not family.refuse
+        if tested.isdisjoint(family.model_types)
     }
     assert missing == set()
+    assert set(EXPECTED | SYNTHETIC) - {"Llama-3.1-70B"} == set(files) - set(REFUSED)
 
 
 def test_canonical_names_family_and_holds_every_field() -> None:
@@ -236,7 +165,6 @@ def test_canonical_names_family_and_holds_every_field() -> None:
     assert list(canonical.fields) == [each.name for each in SCHEMA.config]
 
 
-KNOWN = ", ".join(TABLE.by_model_type)
 QWEN35, NEMOTRON = "Qwen3.5-27B", "Nemotron-3-Nano-30B-A3B"
 ABSENT = object()
 
@@ -402,6 +330,147 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         "nemotron_h: intermediate_size is missing from the file",
     ),
     (
+        fixture("kimi_linear"),
+        "linear_attn_config.kda_layers",
+        [0, 1],
+        "kimi_linear: linear_attn_config.kda_layers[0]: 0 (int) is not an int, "
+        "at least 1",
+    ),
+    (
+        fixture("kimi_linear"),
+        "linear_attn_config.kda_layers",
+        [5, 6],
+        "kimi_linear: linear_attn_config.kda_layers[1]: 6 is beyond the last of 5 "
+        "layers, counted from 1",
+    ),
+    (
+        fixture("bamba"),
+        "attn_layer_indices",
+        [5],
+        "bamba: attn_layer_indices[0]: 5 is beyond the last of 5 layers, "
+        "counted from 0",
+    ),
+    (
+        fixture("bamba"),
+        "attn_layer_indices",
+        "1,x",
+        "bamba: attn_layer_indices[1]: 'x' (str) is not an int, at least 0",
+    ),
+    (
+        fixture("bamba"),
+        "attn_layer_indices",
+        3,
+        "bamba: attn_layer_indices: 3 (int) is not a list of layers",
+    ),
+    (
+        fixture("bamba"),
+        "num_hidden_layers",
+        10**12,
+        "bamba: attn_layer_indices: 1000000000000 layers; at most 65536",
+    ),
+    (
+        fixture("gemma3"),
+        "text_config.num_hidden_layers",
+        10**12,
+        "gemma3: layer_types: 1000000000000 layers; at most 65536",
+    ),
+    (
+        fixture("gemma3"),
+        "text_config.sliding_window_pattern",
+        0,
+        "gemma3: text_config.sliding_window_pattern: 0 (int) is not an int, at least 1",
+    ),
+    (
+        fixture("hunyuan_v1_moe"),
+        "moe_topk",
+        [8, "8"],
+        "hunyuan_v1_moe: moe_topk[1]: '8' (str) is not an int, at least 0",
+    ),
+    (
+        fixture("hunyuan_v1_moe"),
+        "moe_topk",
+        [],
+        "hunyuan_v1_moe: moe_topk: [] (list) is not an int, at least 0",
+    ),
+    (
+        fixture("minimax_m2"),
+        "attn_type_list",
+        [1, 0, 1, 1],
+        "minimax_m2: attn_type_list: '0' is none of 1",
+    ),
+    (
+        fixture("DeepSeek-V4-Flash"),
+        "compress_ratios",
+        [4] * 42,
+        "deepseek_v4: compress_ratios: 42 entries; 43 are needed",
+    ),
+    (
+        fixture("granite_dense"),
+        "mamba_d_head",
+        "wide",
+        "granitemoehybrid: mamba_d_head: 'wide' (str) is not an int, at least 0",
+    ),
+    (
+        fixture("granite_dense"),
+        "mamba_n_heads",
+        50,
+        "granitemoehybrid: mamba_head_dim: 3072 / 50 is not an integer",
+    ),
+    (
+        fixture("granite_moe"),
+        "num_experts_per_tok",
+        None,
+        "granitemoehybrid: num_experts_per_tok is missing from the file",
+    ),
+    (
+        changed(fixture("gemma-4-26B-A4B"), "text_config.top_k_experts", 8),
+        "text_config.num_experts",
+        None,
+        "gemma4: num_experts is missing from text_config",
+    ),
+    (
+        changed(fixture("Qwen3-30B-A3B"), "mlp_only_layers", [1]),
+        "intermediate_size",
+        None,
+        "qwen3_moe: intermediate_size is missing from the file",
+    ),
+    (
+        fixture("DeepSeek-V3"),
+        "kv_lora_rank",
+        None,
+        "deepseek_v3: kv_lora_rank is missing from the file",
+    ),
+    (
+        {"model_type": "internvl_chat"},
+        "vision_config",
+        {},
+        "internvl_chat: llm_config or text_config is missing from the file",
+    ),
+    (
+        fixture("internvl_chat"),
+        "llm_config",
+        5,
+        "internvl_chat: llm_config: not an object (int)",
+    ),
+    (
+        fixture("internvl_chat"),
+        "llm_config.model_type",
+        "internlm",
+        f"llm_config: model_type 'internlm' is not known; known: {KNOWN}",
+    ),
+    (
+        fixture("internvl_chat"),
+        "llm_config.hidden_size",
+        None,
+        "llm_config: llama: hidden_size is missing from the file",
+    ),
+    (
+        fixture("mistral_params_dense"),
+        "n_heads",
+        None,
+        "mistral_params: n_heads is missing from the file",
+    ),
+    (
         {"model_type": "jamba"},
         "mamba_d_state",
         16,
@@ -414,7 +483,7 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
 def test_fault(
     raw: dict[str, Any], path: str, value: object, text: str, emitted: Emitted
 ) -> None:
-    assert both(changed(raw, path, value), emitted) == f"config.json: {text}"
+    assert both(changed(raw, path, value), emitted) == (f"config.json: {text}", [])
 
 
 @pytest.mark.parametrize(
@@ -434,10 +503,8 @@ def test_fault(
             {"layer_types": ["attention", "odd", "indexed_attention", "moe", "mtp"]},
             {"layer_types": ("full_attention", "odd", "sparse_attention", "moe")},
         ),
-        # A field that the family does not mention, by its name or an alias.
+        # A field that no family mentions.
         (LLAMA, {"adapter_max_rank": 64}, {"adapter_max_rank": 64}),
-        (LLAMA, {"n_routed_experts": 8}, {"num_experts": 8}),
-        (LLAMA, {"num_experts": None, "moe_num_experts": 4}, {"num_experts": 4}),
         # A vision tower, and a text model alone.
         (
             fixture(QWEN35),
@@ -493,6 +560,129 @@ def test_fault(
                 "num_hidden_layers": 3,
             },
         ),
+        # A list of places, as a text too; layers are counted from 1 here, from 0 there.
+        (
+            fixture("kimi_linear"),
+            {"linear_attn_config.kda_layers": [5]},
+            {"layer_types": (*["full_attention"] * 4, "linear_attention")},
+        ),
+        (
+            fixture("kimi_linear"),
+            {"linear_attn_config.kda_layers": " 2,1 "},
+            {
+                "layer_types": (
+                    *["linear_attention"] * 2,
+                    *["full_attention"] * 3,
+                ),
+            },
+        ),
+        (
+            fixture("bamba"),
+            {"attn_layer_indices": [0], "num_hidden_layers": 2},
+            {"layer_types": ("full_attention", "mamba")},
+        ),
+        (
+            fixture("bamba"),
+            {"attn_layer_indices": ""},
+            {"layer_types": ("mamba",) * 5},
+        ),
+        # No layer is dense, so that no dense width is needed.
+        (
+            fixture("step3p7"),
+            {
+                "text_config.moe_layers_enum": "0,1,2,3,4",
+                "text_config.intermediate_size": None,
+            },
+            {"intermediate_size": 0},
+        ),
+        (
+            fixture("Qwen3-30B-A3B"),
+            {"mlp_only_layers": [], "intermediate_size": None},
+            {"intermediate_size": 0},
+        ),
+        # One integer where a list may stand, and the other way around.
+        (
+            fixture("hunyuan_v1_moe"),
+            {"num_experts": 16, "moe_topk": 1},
+            {"num_experts": 16, "num_experts_per_tok": 1},
+        ),
+        (fixture("laguna"), {"num_attention_heads_per_layer": None}, {"head_dim": 128}),
+        # The wider product, whichever geometry has it.
+        (
+            fixture("step3p7"),
+            {"text_config.attention_other_setting.num_attention_heads": 32},
+            {"num_attention_heads": 64, "head_dim": 128},
+        ),
+        (
+            fixture("step3p7"),
+            # 96 * 64 is less than 64 * 128; 32 * 64 is more than 8 * 128.
+            {
+                "text_config.attention_other_setting.head_dim": 64,
+                "text_config.attention_other_setting.num_attention_groups": 32,
+            },
+            {"num_attention_heads": 64, "num_key_value_heads": 16, "head_dim": 128},
+        ),
+        (
+            fixture("gemma-4-26B-A4B"),
+            {
+                "text_config.global_head_dim": None,
+                "text_config.num_global_key_value_heads": None,
+            },
+            {"num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256},
+        ),
+        (
+            fixture("gemma4_dense"),
+            {"text_config.use_double_wide_mlp": True},
+            {"intermediate_size": 43008},
+        ),
+        # Layers at regular places.
+        (
+            fixture("gemma3"),
+            {
+                "text_config.sliding_window_pattern": 2,
+                "text_config.num_hidden_layers": 3,
+            },
+            {
+                "layer_types": (
+                    "sliding_attention",
+                    "full_attention",
+                    "sliding_attention",
+                )
+            },
+        ),
+        # Without a rank of the latent there is no latent attention.
+        (
+            fixture("mistral_params_mla"),
+            {"kv_lora_rank": None, "head_dim": 96},
+            {"head_dim": 96, "kv_lora_rank": 0},
+        ),
+        (
+            fixture("granite_dense"),
+            {"mamba_d_head": 32},
+            {"mamba_head_dim": 32},
+        ),
+        (
+            fixture("granite_dense"),
+            {
+                "layer_types": ["attention"] * 3,
+                "mamba_n_heads": None,
+                "mamba_d_head": None,
+                "mamba_d_state": None,
+                "mamba_n_groups": None,
+            },
+            {"mamba_num_heads": 0, "mamba_head_dim": 0},
+        ),
+        (
+            fixture("falcon_7b"),
+            {"multi_query": False, "num_kv_heads": None},
+            {"num_key_value_heads": 71},
+        ),
+        # The first object that is there holds the config inside.
+        (
+            {"model_type": "mistral3", "text_config": LLAMA, "llm_config": None},
+            {},
+            {"model_type": "llama", "head_dim": 128},
+        ),
         (
             fixture(NEMOTRON),
             {
@@ -516,11 +706,136 @@ def test_rule(
 ) -> None:
     for path, value in changes.items():
         raw = changed(raw, path, value)
-    fields = both(raw, emitted)
+    fields, notes = both(raw, emitted)
+    assert isinstance(fields, dict), fields
+    assert {name: fields[name] for name in expected} == expected
+    assert notes == []
+
+
+UNREAD = "not read, though it may change sizes"
+
+
+@pytest.mark.parametrize(
+    ("raw", "changes", "names"),
+    [
+        (LLAMA, {"n_routed_experts": 8}, "llama: {}: n_routed_experts"),
+        (
+            LLAMA,
+            {"moe_top_k": 2, "ssm_state_size": 128, "num_local_experts": 8},
+            "llama: {}: num_local_experts, moe_top_k, ssm_state_size",
+        ),
+        # Null, 0, false and nothing say nothing.
+        (
+            LLAMA,
+            {
+                "num_experts": None,
+                "n_routed_experts": 0,
+                "use_double_wide_mlp": False,
+                "attn_type_list": [],
+                "output_gate_type": "",
+            },
+            "",
+        ),
+        # Inside an object, and inside the section that is read alone.
+        (
+            LLAMA,
+            {"linear_attn_config": {"num_heads": 8}, "moe": 3},
+            "llama: {}: linear_attn_config.num_heads",
+        ),
+        (fixture(QWEN35), {"num_experts": 8}, ""),
+        (fixture(QWEN35), {"text_config.num_experts": 8}, "qwen3_5: {}: num_experts"),
+        # What a family knows to mean nothing, and its other spellings.
+        (fixture("DeepSeek-V3"), {"head_dim": 64}, ""),
+        (fixture("gpt-oss-20b"), {"experts_per_token": 4}, ""),
+        (
+            fixture("internvl_chat"),
+            {"num_experts": 8, "llm_config.num_experts": 8},
+            "llm_config: llama: {}: num_experts",
+        ),
+    ],
+)
+def test_keys_that_a_family_does_not_know(
+    raw: dict[str, Any], changes: dict[str, object], names: str, emitted: Emitted
+) -> None:
+    for path, value in changes.items():
+        raw = changed(raw, path, value)
+    fields, notes = both(raw, emitted)
     assert isinstance(fields, dict)
+    assert notes == ([f"config.json: {names.format(UNREAD)}"] if names else [])
+
+
+def test_an_unknown_model_type_is_read_as_one_that_is_assumed(emitted: Emitted) -> None:
+    raw = LLAMA | {"model_type": "lama_next", "num_experts": 8}
+    fields, notes = both(raw, emitted, "qwen2")
+    assert fields == both(LLAMA | {"model_type": "qwen2"}, emitted)[0]
+    assert notes == [
+        "config.json: model_type 'lama_next' is not known; read as qwen2",
+        f"config.json: llama: {UNREAD}: num_experts",
+    ]
+
+
+def test_assuming_changes_nothing_for_a_known_model_type(emitted: Emitted) -> None:
+    assert both(LLAMA, emitted, "mixtral") == both(LLAMA, emitted)
+    params = fixture("mistral_params_dense")
+    assert both(params, emitted, "llama") == both(params, emitted)
+
+
+def test_what_is_assumed_is_a_known_model_type(emitted: Emitted) -> None:
+    text = (
+        "assume: no model_type 'qwen33' is known; did you mean qwen3? "
+        f"known: {KNOWN}"
+    )
+    assert both(LLAMA, emitted, "qwen33") == (text, [])
+
+
+def test_a_file_without_model_type_is_assumed_too(emitted: Emitted) -> None:
+    raw = changed(LLAMA, "model_type", ABSENT)
+    fields, notes = both(raw, emitted, "llama")
+    assert fields == both(LLAMA, emitted)[0]
+    assert notes == ["config.json: model_type is missing; read as llama"]
+
+
+def test_from_hf_warns_where_it_is_called() -> None:
+    with pytest.warns(UserWarning) as caught:
+        config = ModelConfig.from_hf(
+            LLAMA | {"model_type": "x", "n_heads": 2}, assume="llama"
+        )
+    assert config.model_type == "llama"
+    assert [Path(each.filename) for each in caught] == [Path(__file__)] * 2
+
+
+@pytest.mark.parametrize(
+    ("stem", "given", "expected"),
+    [
+        # A field over what the file says, and all that follows from it.
+        ("Qwen3-32B", {"head_dim": 64}, {"head_dim": 64, "hidden_size": 5120}),
+        (
+            "Llama-3.1-8B",
+            {"num_attention_heads": 16},
+            {"num_attention_heads": 16, "head_dim": 256, "num_key_value_heads": 8},
+        ),
+        # Fields that the file lacks, and keys that only they need.
+        ("Jamba-1.5-Mini", {}, None),
+        ("DeepSeek-V3", {"head_dim": 128}, {"head_dim": 128}),
+        ("granite_moe", {"num_experts_per_tok": 3}, {"num_experts_per_tok": 3}),
+    ],
+)
+def test_given_fields(
+    stem: str, given: dict[str, Any], expected: dict[str, object] | None
+) -> None:
+    raw = fixture(stem)
+    if expected is None:
+        with pytest.raises(ConfigFileError, match="Mamba-1"):
+            TABLE.canonical(raw, SCHEMA, given=given)
+        return
+    raw = {key: value for key, value in raw.items() if key not in given}
+    if stem == "DeepSeek-V3":
+        raw = changed(raw, "qk_nope_head_dim", ABSENT)
+    fields = TABLE.canonical(raw, SCHEMA, given=given).fields
     assert {name: fields[name] for name in expected} == expected
 
 
+STEMS = [path.stem for path in FIXTURES + MADE]
 VALUES = st.sampled_from(
     [ABSENT, None, 0, 1, 3, -1, 128, 2.5, True, "", "M", "attention", [], ["x"], {}]
 )
@@ -531,7 +846,7 @@ VALUES = st.sampled_from(
 def test_tool_and_package_agree_on_odd_files(
     emitted: Emitted, data: st.DataObject
 ) -> None:
-    raw = fixture(data.draw(st.sampled_from([path.stem for path in FIXTURES])))
+    raw = fixture(data.draw(st.sampled_from(STEMS)))
     paths = sorted({*raw, "layer_types", "rope_scaling", "head_dim"})
     if "text_config" in raw:
         paths += sorted(f"text_config.{each}" for each in raw["text_config"])
@@ -549,6 +864,10 @@ def test_tool_and_package_agree_on_odd_files(
         (b'{"a": "\xff"}', "not JSON: 'utf-8' codec can't decode"),
         (b"[" * 100_000, "not JSON: maximum recursion depth exceeded"),
         (b'{"a": ' + b"1" * 5000 + b"}", "not JSON: Exceeds the limit"),
+        (
+            b'{"a": {"b": 1, "b": 1}}',
+            "not JSON: the key 'b' stands twice in an object",
+        ),
         (b"[1]", "not an object (list)"),
         (b"null", "not an object (NoneType)"),
         (b" " * (16 * 2**20 + 1), "more than 16777216 bytes"),
@@ -567,9 +886,8 @@ def test_file_that_is_no_config(
     assert str(raised.value) == str(caught.value)
 
 
-def test_infinity_duplicates_and_bom_are_read(tmp_path: Path, emitted: Emitted) -> None:
+def test_infinity_and_bom_are_read(tmp_path: Path, emitted: Emitted) -> None:
     text = json.dumps(LLAMA)[:-1] + ', "time_step_limit": [0.0, Infinity], "x": NaN}'
-    text = text.replace("{", '{"vocab_size": 1, ', 1)
     path = tmp_path / "config.json"
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert emitted(path).vocab_size == 128256
@@ -632,6 +950,19 @@ def test_defaults_of_the_schema(tmp_path: Path) -> None:
         assert tuple(getattr(config, name) for name in names) == wanted
 
 
+def test_keys_may_stand_in_any_order() -> None:
+    text = SMALL.replace(
+        "hidden_size: {", "depth: {default: vocab_size}\n      hidden_size: {"
+    )
+    text = text.replace("keys:", "keys:\n      head_dim: {default: hidden_size // 8}")
+    table = load_families(text, "small.yaml")
+    keys = list(table.families["tiny"].keys)
+    assert keys == ["hidden_size", "head_dim", "vocab_size", "depth"]
+    raw = {"model_type": "tiny", "hidden_size": 64, "vocab_size": 5}
+    fields = table.canonical(raw, load(ARENA, "arena.yaml")).fields
+    assert (fields["head_dim"], fields["depth"]) == (8, 5)
+
+
 def test_a_key_that_no_field_needs_is_not_emitted() -> None:
     view = lower_families(load_families(SMALL, "small.yaml"), load(ARENA, "arena.yaml"))
     assert "vocab_size" not in repr(view)
@@ -682,8 +1013,47 @@ def family(body: str) -> str:
             "AR092: the model_type `a` names two families",
         ),
         (
-            family("    keys: {x: {default: 'y'}, y: {}}\n"),
-            "hint: keys are read in order, and this one comes later",
+            family(
+                "    keys: {x: {default: y}, y: {length: z}, z: {required: x > 0}}\n"
+            ),
+            "AR110: `x` is read for itself: `x` -> `y` -> `z` -> `x`",
+        ),
+        (
+            family("    keys: {x: {}}\n    refuse: No.\n"),
+            "AR111: `keys` does not go with `refuse`",
+        ),
+        (
+            family("    sections: [t]\n    inner: [u]\n"),
+            "AR111: `sections` does not go with `inner`",
+        ),
+        (
+            "size_keys: [heads]\n" + family("    ignores: [head]\n"),
+            "AR112: `head` is none of `size_keys`\n",
+        ),
+        (
+            family("    keys: {x: {type: list, largest: true}}\n"),
+            "AR093: `largest` does not go with a key of type list",
+        ),
+        (
+            family("    keys: {x: {indexes: {word: a, others: b}}}\n"),
+            "AR093: `indexes` does not go with a key of type int",
+        ),
+        (
+            family("    keys: {x: {type: list, indexes: {word: a, others: b}}}\n"),
+            "AR093: `indexes` need the `length` of the list that they are in",
+        ),
+        (
+            family(
+                "    keys:\n      x:\n        {type: list, length: 1, words: w, "
+                "indexes: {word: a, others: b}}\n"
+            ),
+            "AR093: `words` does not go with `indexes`",
+        ),
+        (
+            family(
+                "    keys: {x: {type: list, indexes: {base: 2, word: a, others: b}}}\n"
+            ),
+            "AR023: `2` in `families.a.keys.x.indexes.base`",
         ),
         (
             family("    keys: {heads: {}, x: {default: head}}\n"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import oracle
 from arenagen.compile import Text, read_schema
 from arenagen.model import Schema
-from arenagen.page import charts, curve, effects, facts, words
+from arenagen.page import charts, curve, effects, facts, growth, switches, words
 from arenagen.page.curve import FLOOR, NO_MEMORY, UNDEFINED
 from arenagen.sizing import Inputs, SizingError, complete_inputs, size_arena
 from expected_configs import EXPECTED
@@ -140,6 +140,23 @@ def test_crossovers_are_those_of_every_token_count() -> None:
     assert [each.nbytes for each in found] == [5200, 5200, 5600]
 
 
+def test_few_tokens_are_all_tried() -> None:
+    text = SMALL.replace("min_bytes: 5200", "min_bytes: 1")
+    text = text.replace("when: M >= 3", "when: M >= 1")
+    text = text.replace("shape: [100, M]", 'bytes: "align(M + 7, 16) * 100"')
+    schema = schema_of(text.replace("5000 + 10 * M", "118 * M"))
+    inputs = complete_inputs(schema, {"width": 40}, {"max_tokens": 64}, {}, {})
+    found = curve.size_curve(schema, inputs).crossovers
+    states = [
+        "steep" if (tokens + 7 + 15) // 16 * 16 * 100 >= 118 * tokens else "flat"
+        for tokens in range(1, 65)
+    ]
+    # At 41 tokens alone, which no eighth of an octave is, 48 rows are fewer.
+    assert states[39:42] == ["steep", "flat", "steep"]
+    wanted = states_to_changes(states)
+    assert [(each.tokens, each.before, each.after) for each in found] == wanted
+
+
 def test_the_largest_buffer_by_token_count() -> None:
     schema, inputs = small_inputs()
     found = curve.size_curve(schema, inputs).leaders
@@ -209,6 +226,15 @@ def test_token_counts_without_a_size_are_told() -> None:
     assert found.samples[0].tokens == 5
     # At 5 tokens rows has 5 * 40 bytes.
     assert [(each.tokens, each.buffer) for each in found.leaders] == [(5, "shared")]
+    # The chart begins at 5 tokens, and the crossover at 3 is not in it.
+    view = growth.curve_view(schema, facts.find_facts(schema, "small", inputs))
+    assert view.note.startswith("There is no size at 4 token counts of")
+    assert view.crossings[0].tokens == "3"
+    assert view.chart is not None
+    assert [each.text for each in view.chart.crossings] == [
+        "20: shared, its floor to flat",
+        "56: shared, flat to steep",
+    ]
     with pytest.raises(SizingError, match="divides 40 by zero"):
         few = complete_inputs(schema, {"width": 40}, {"max_tokens": 4}, {}, {})
         curve.size_curve(schema, few)
@@ -258,6 +284,8 @@ def test_a_lever_without_a_size_says_why() -> None:
     (choice,) = wide.choices
     assert choice.total is None
     assert choice.problem.startswith("fixed: `1000 // (0 if wide else 1)` divides")
+    row, *_ = switches.lever_views(facts.find_facts(schema, "small", inputs))
+    assert (row.change, row.total, row.buffers) == ("no size", "", choice.problem)
 
 
 @pytest.mark.parametrize(

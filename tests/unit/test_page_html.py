@@ -7,6 +7,7 @@ against those that `arenagen sizes` prints.
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import json
 import os
@@ -324,6 +325,24 @@ def test_what_is_no_plain_file_stays(tmp_path: Path) -> None:
         done = run("report", *ONE, "-o", path, code=2)
         assert done.stderr == f"error: {path}: is not a plain file\n"
     assert link.is_symlink() and not target.exists()
+
+
+def test_a_page_that_cannot_be_written_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "report.html"
+    first = written(path, *ONE)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("arenagen.disk.os.fsync", full)
+    done = run("report", *TWO, "-o", path, code=2)
+    assert done.stderr == (
+        f"error: {path}: cannot be written: {os.strerror(errno.ENOSPC)}\n"
+    )
+    assert path.read_text(encoding="utf-8") == first
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize(

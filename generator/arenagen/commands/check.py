@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 @OUTPUT
 @exits
 def check(schemas: tuple[Path, ...], output: Path | None) -> int:
-    """Tell whether a package is what its SCHEMA emits.
+    """Tell whether a package, and its reference, is what its SCHEMA emits.
 
     Writes nothing. Exits with 1 and a diff when it is not.
     """
     from .. import disk
     from ..compile import emit
+    from ..header import PAGE_MARK
+    from ..reference import reference
 
     differ = False
     for pair in find_pairs(schemas, output):
@@ -45,6 +47,18 @@ def check(schemas: tuple[Path, ...], output: Path | None) -> int:
             )
         else:
             click.echo(f"{folder}: {len(files)} files, all as {source} says")
+        if pair.docs is not None:
+            page = reference(checked.schema, pair.schema.name)
+            if changed := disk.compare_file(pair.docs, page, PAGE_MARK):
+                differ = True
+                _print_difference(pair.docs.parent, changed)
+                click.echo(
+                    f"{shown(pair.docs)}: not as {source} says; "
+                    "run `arenagen generate`",
+                    err=True,
+                )
+            else:
+                click.echo(f"{shown(pair.docs)}: as {source} says")
     return 1 if differ else 0
 
 

@@ -15,6 +15,8 @@ from ..errors import Problem
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..disk import Difference
+
 
 def new_console() -> Console:
     """A console without colours where they would disturb."""
@@ -42,6 +44,13 @@ def print_problems(problems: Iterable[Problem]) -> None:
     """Print problems to stderr, a blank line after each."""
     for problem in problems:
         click.echo(f"{problem}\n", err=True)
+
+
+def written(change: Difference | None) -> str:
+    """What became of a file that was to be written."""
+    if change is None:
+        return "unchanged"
+    return "added" if change.kind == "missing" else "changed"
 
 
 def count(number: int, noun: str) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from .console import print_problems, shown
+from .console import print_problems, shown, written
 from .inputs import find_pairs, load_checked
 from .options import OUTPUT, SCHEMAS, exits
 
@@ -19,7 +19,7 @@ _NAMED = 5
 @OUTPUT
 @exits
 def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
-    """Emit the package of each SCHEMA.
+    """Emit the package of each SCHEMA, and its reference.
 
     Without SCHEMA, of every one that pyproject.toml lists.
 
@@ -29,14 +29,17 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
     """
     from .. import disk
     from ..compile import emit
+    from ..header import PAGE_MARK
+    from ..reference import reference
 
     # Everything is checked and rendered before the first file is written.
     packages = []
     for pair in find_pairs(schemas, output):
         checked = load_checked(pair.schema)
         print_problems(checked.warnings)
-        packages.append((pair, emit(checked, pair.schema.name)))
-    for pair, files in packages:
+        page = reference(checked.schema, pair.schema.name) if pair.docs else ""
+        packages.append((pair, emit(checked, pair.schema.name), page))
+    for pair, files, page in packages:
         changes = disk.write(pair.output, files)
         for each in changes:
             verb = {"missing": "added", "extra": "removed"}.get(each.kind, "changed")
@@ -46,6 +49,9 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
         click.echo(
             f"{shown(pair.output)}: {len(files)} files, {kept} unchanged{others}"
         )
+        if pair.docs is not None:
+            change = disk.write_file(pair.docs, page, PAGE_MARK)
+            click.echo(f"{shown(pair.docs)}: {written(change)}")
     return 0
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -14,12 +16,22 @@ from .console import shown
 from .options import ModelOptions
 
 if TYPE_CHECKING:
+    from ..chain import OpenBase
     from ..compile import Checked
     from ..evaluate import Value
     from ..model import Schema
     from ..project import Pair
     from ..sizing import Inputs
     from ..source import Text
+
+
+class Named(Protocol):
+    """An entry of a schema."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
 
 _MAX_DIGITS = len(str(2**63 - 1))
 
@@ -59,18 +71,48 @@ def default_schema() -> Path:
 def load_checked(path: Path) -> Checked:
     """A schema and its family table. Raise InputProblems with every error of them."""
     from .. import disk
-    from ..compile import check_source, read_schema
-    from ..resources import family_table
     from ..source import Text
 
-    schema, warnings = read_schema(Text(shown(path), disk.read(path)), open_base)
+    return _load(Text(shown(path), disk.read(path)), open_base)
+
+
+def load_anywhere(name: str) -> Checked:
+    """A schema of the disk, or of a git revision where `name` is REVISION:PATH.
+
+    The bases and the family table of the latter are of the same revision.
+    """
+    from .. import git
+    from ..source import Text
+
+    revision, colon, path = name.partition(":")
+    if not colon or os.path.lexists(name):
+        return load_checked(Path(name))
+    path = git.from_top(path)
+    return _load(Text(f"{revision}:{path}", git.read(revision, path)), _open_beside)
+
+
+def _open_beside(name: str, base: str) -> Text:
+    """As `open_base`, of the revision that the name begins with."""
+    from .. import git
+    from ..source import Text
+
+    revision, _, path = name.partition(":")
+    whole = posixpath.normpath(posixpath.join(posixpath.dirname(path), base))
+    return Text(f"{revision}:{whole}", git.read(revision, whole))
+
+
+def _load(text: Text, open_beside: OpenBase) -> Checked:
+    from .. import disk
+    from ..compile import check_source, read_schema
+    from ..resources import family_table
+
+    schema, warnings = read_schema(text, open_beside)
     families = None
     if schema.arena.families is not None:
         # Beside the file that names it, which may be a base.
         named_in = schema.arena.places["families"].file
-        table = Path(named_in).parent / schema.arena.families
         try:
-            families = Text(shown(table), disk.read(table))
+            families = open_beside(named_in, schema.arena.families)
         except disk.DiskError as error:
             raise InputProblems(
                 [
@@ -95,11 +137,9 @@ def open_base(name: str, base: str) -> Text:
     return Text(shown(path), disk.read(path))
 
 
-def _config(
-    checked: Checked, path: Path, overrides: tuple[str, ...]
-) -> dict[str, Value]:
+def _config(checked: Checked, path: Path, options: ModelOptions) -> dict[str, Value]:
     from .. import disk
-    from ..families import read_config
+    from ..family_reader import read_config
     from ..resources import family_table
 
     if checked.families is None:
@@ -109,8 +149,11 @@ def _config(
             f"beside it; arenagen comes with one to copy: {family_table()}"
         )
     raw = read_config(disk.read(path), str(path))
-    fields = checked.families.canonical(raw, checked.schema, str(path)).fields
-    return fields | _overrides(checked.schema, overrides)
+    schema, given = checked.schema, _overrides(checked.schema, options.overrides)
+    found = checked.families.canonical(raw, schema, str(path), options.assume, given)
+    for warning in found.warnings:
+        click.echo(f"warning: {warning}", err=True)
+    return found.fields
 
 
 def _overrides(schema: Schema, pairs: tuple[str, ...]) -> dict[str, Value]:
@@ -140,6 +183,7 @@ def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inp
 
     Raise ArenagenError for what the schema does not know or does not allow.
     """
+    from ..shard import ShardError, shard_config
     from ..sizing import complete_inputs, read_lever
 
     model = checked.schema
@@ -159,12 +203,36 @@ def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inp
     names = [config.name for config in options.configs]
     found = []
     for config in options.configs:
-        fields = _config(checked, config, options.overrides)
+        fields = _config(checked, config, options)
         # Most are called config.json: then the path tells them apart.
         name = config.name if names.count(config.name) == 1 else config.as_posix()
-        inputs = complete_inputs(model, fields, limits, levers, target)
-        found.append((name, inputs))
+        try:
+            share = shard_config(model, fields, options.tp)
+        except ShardError as error:
+            raise ArenagenError(f"{config}: {error}") from None
+        inputs = complete_inputs(model, share, limits, levers, target)
+        found.append((name, replace(inputs, tp=options.tp)))
     return found
+
+
+def narrowed(options: ModelOptions, schema: Schema, other: Schema) -> ModelOptions:
+    """The options without what `other` alone knows; what neither knows stays."""
+
+    def kept(
+        pairs: tuple[str, ...], own: Iterable[Named], others: Iterable[Named]
+    ) -> tuple[str, ...]:
+        foreign = {each.name for each in others} - {each.name for each in own}
+        return tuple(
+            pair for pair in pairs if pair.partition("=")[0].strip() not in foreign
+        )
+
+    return replace(
+        options,
+        limits=kept(options.limits, schema.limits, other.limits),
+        levers=kept(options.levers, schema.levers, other.levers),
+        target=kept(options.target, schema.target, other.target),
+        overrides=kept(options.overrides, schema.config, other.config),
+    )
 
 
 def _split(pairs: Iterable[str]) -> list[tuple[str, str]]:

@@ -95,6 +95,19 @@ INPUTS = (
         metavar="FIELD=VALUE",
         help="A config field, over what the file says.",
     ),
+    click.option(
+        "--tp",
+        type=click.IntRange(min=1),
+        default=1,
+        metavar="RANKS",
+        help="Tensor-parallel ranks that share the heads; sizes are those of one.",
+    ),
+    click.option(
+        "--assume",
+        default="",
+        metavar="MODEL_TYPE",
+        help="The known model type by which files of an unknown one are read.",
+    ),
 )
 
 
@@ -109,6 +122,8 @@ class ModelOptions:
     levers: tuple[str, ...]
     target: tuple[str, ...]
     overrides: tuple[str, ...]
+    assume: str
+    tp: int
 
 
 def model_options(command: Callable[..., None]) -> Callable[..., None]:

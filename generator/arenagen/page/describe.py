@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..describe import extent_text
 from ..formula import spell
+from ..load import DEFAULT_ALIGN
 from ..model import Buffer, Schema, Uses
 from ..report import human
 from ..sizing import BufferSize
@@ -50,6 +51,8 @@ def _config(schema: Schema, anchor: str, facts: ConfigFacts) -> ConfigView:
         trimmed=human(size.trimmed),
         facts=_headline(facts),
         settings=_settings(schema, facts),
+        fields=_fields(schema, facts),
+        empty_fields=_empty_fields(schema, facts),
         keys=tuple(dict.fromkeys(keys.values())),
         bars=bars,
         rest=rest,
@@ -81,7 +84,11 @@ def _headline(facts: ConfigFacts) -> tuple[Fact, ...]:
         Fact(
             "Trimmed",
             human(size.trimmed),
-            f"{exact(size.trimmed)} bytes, {counted(len(trimmed), 'buffer')}",
+            (
+                f"{exact(size.trimmed)} bytes, {counted(len(trimmed), 'buffer')}"
+                if trimmed
+                else "no buffer loses memory to a trim"
+            ),
         ),
         Fact(
             "In one slab",
@@ -120,6 +127,22 @@ def _settings(schema: Schema, facts: ConfigFacts) -> tuple[Settings, ...]:
     return tuple(found)
 
 
+def _fields(schema: Schema, facts: ConfigFacts) -> tuple[Setting, ...]:
+    """The config fields that are not empty."""
+    values = facts.size.inputs.config
+    return tuple(
+        Setting(each.name, value_text(values[each.name]), True, each.doc)
+        for each in schema.config
+        if values[each.name]
+    )
+
+
+def _empty_fields(schema: Schema, facts: ConfigFacts) -> str:
+    values = facts.size.inputs.config
+    empty = [each.name for each in schema.config if not values[each.name]]
+    return f"0, false or empty: {', '.join(empty)}." if empty else ""
+
+
 def _row(
     place: int, buffer: Buffer, size: BufferSize, facts: ConfigFacts, key: Key
 ) -> BufferRow:
@@ -134,6 +157,7 @@ def _row(
             )
             for each in buffer.extent.items
         )
+    part = share_of(size.nbytes, facts.size.total_bytes)
     shape = ""
     if size.shape is not None and size.active:
         shape = " \N{MULTIPLICATION SIGN} ".join(map(str, size.shape))
@@ -143,8 +167,7 @@ def _row(
         doc=buffer.doc,
         number=size.nbytes,
         exact=exact(size.nbytes),
-        human=human(size.nbytes),
-        share=share_of(size.nbytes, facts.size.total_bytes),
+        note=f"{human(size.nbytes)}, {part}" if size.nbytes else "",
         dtype=size.dtype,
         shape=shape,
         state=_state(buffer, size, facts),
@@ -178,5 +201,6 @@ def _extras(buffer: Buffer) -> str:
         parts.append(f"while off {spell(buffer.otherwise.expr)} bytes")
     if buffer.token_major:
         parts.append("token-major")
-    parts.append(f"aligned to {buffer.align}")
+    if buffer.align != DEFAULT_ALIGN:
+        parts.append(f"aligned to {buffer.align}")
     return "; ".join(parts)

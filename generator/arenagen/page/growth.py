@@ -21,8 +21,8 @@ def curve_view(schema: Schema, facts: ConfigFacts) -> SizeCurve:
     if curve.missing:
         first = exact(curve.missing[0])
         note = (
-            f"At {counted(len(curve.missing), 'token count')} that was tried, the "
-            f"first of them {first}, there is no size."
+            f"There is no size at {counted(len(curve.missing), 'token count')} of "
+            f"those tried, the first of them {first}."
         )
     return SizeCurve(
         _chart(schema, facts),
@@ -104,6 +104,7 @@ def _chart(schema: Schema, facts: ConfigFacts) -> Chart | None:
                 "middle",
             )
             for each in facts.curve.crossovers
+            if each.tokens >= first.tokens
         ),
         last=str(len(samples) - 1),
     )

@@ -4,13 +4,21 @@ const all = (root, selector) => Array.from(root.querySelectorAll(selector));
 const data = JSON.parse(document.getElementById("data").textContent);
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 
+/* Two decimals, and an exact half to the even one, as in the rest of the page. */
+function rounded(value) {
+  const eighths = value * 8;
+  if (!Number.isInteger(eighths) || eighths % 2 === 0) return value.toFixed(2);
+  const below = Math.floor(value * 100);
+  return ((below + (below % 2)) / 100).toFixed(2);
+}
+
 function human(bytes) {
   let power = 0;
   while (bytes >= 1024 && power < units.length - 1) {
     bytes /= 1024;
     power += 1;
   }
-  return `${power ? bytes.toFixed(2) : bytes} ${units[power]}`;
+  return `${power ? rounded(bytes) : bytes} ${units[power]}`;
 }
 
 /* Tabs: one config at a time, where there are several. */

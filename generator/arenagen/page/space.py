@@ -59,6 +59,7 @@ def bar_views(facts: ConfigFacts, keys: dict[str, Key]) -> tuple[tuple[Bar, ...]
             human(each.nbytes),
             exact(each.nbytes),
             share_of(each.nbytes, total),
+            each.gate,
             keys[each.name],
         )
         for each in shown
@@ -124,13 +125,20 @@ def _fit(piece: charts.Piece) -> str:
     return next(fits, "") if piece.widest else ""
 
 
+def _of_pass(tokens: int) -> str:
+    return (
+        f"For a pass of {counted(tokens, 'token')}: of a token-major buffer what the "
+        "pass touches, of any other all of it."
+    )
+
+
 def clearing_view(cleared: Cleared, facts: ConfigFacts) -> Clearing:
     """What a zeroing method clears, in words and to scale."""
     nbytes = sum(each.nbytes for each in cleared.separate)
     total = facts.slab_bytes
     return Clearing(
         call=cleared.call,
-        doc=cleared.group.doc,
+        doc=cleared.group.doc if cleared.tokens is None else _of_pass(cleared.tokens),
         human=human(nbytes),
         exact=exact(nbytes),
         share=share_of(nbytes, facts.size.total_bytes),

@@ -17,20 +17,21 @@ def lever_views(facts: ConfigFacts) -> tuple[Alternative, ...]:
 
 def _alternatives(effect: LeverEffect, total: int) -> list[Alternative]:
     lever = effect.lever
-    rows = []
+    rows: list[Alternative] = []
     for choice in effect.choices:
-        change, after = "no size", choice.problem
-        if choice.total is not None:
+        changed = ", ".join(f"{name} {signed(by)}" for name, by in choice.changed)
+        if choice.total is None:
+            change, after, changed = "no size", "", choice.problem
+        else:
             same = choice.total == total
             change = "no change" if same else signed(choice.total - total)
             after = exact(choice.total)
-        changed = ", ".join(f"{name} {signed(by)}" for name, by in choice.changed)
         if lever.arms and not changed:
             changed = f"arms the {lever.arms} probe"
         rows.append(
             Alternative(
                 lever.name,
-                lever.doc,
+                "" if rows else lever.doc,
                 lever.variable,
                 effect.word,
                 choice.word,
@@ -48,7 +49,7 @@ def gate_view(gate: GateState) -> Condition:
     if gate.on:
         effect = f"{held} exist because it is on."
         if gate.trimmed:
-            effect += f" Trims remove {human(gate.trimmed)} of them."
+            effect += f" Trims remove {human(gate.trimmed)} of that."
     elif gate.nbytes:
         effect = f"Keeps the buffers at their placeholders, {held}."
     else:

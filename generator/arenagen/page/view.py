@@ -56,6 +56,7 @@ class Bar:
     human: str
     exact: str
     share: str
+    gate: str
     key: Key
 
 
@@ -203,7 +204,7 @@ class SizeCurve:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A lever at another value."""
+    """A lever at another value. doc: of the lever, at the first of them."""
 
     lever: str
     doc: str
@@ -247,8 +248,7 @@ class BufferRow:
     doc: str
     number: int
     exact: str
-    human: str
-    share: str
+    note: str
     dtype: str
     shape: str
     state: str
@@ -275,6 +275,8 @@ class ConfigView:
     trimmed: str
     facts: tuple[Fact, ...]
     settings: tuple[Settings, ...]
+    fields: tuple[Setting, ...]
+    empty_fields: str
     keys: tuple[Key, ...]
     bars: tuple[Bar, ...]
     rest: str

@@ -1,0 +1,188 @@
+"""Regions that claim the same bytes, found by trying values.
+
+For regions whose order their formulas do not show. Tries the limits, levers and layout
+parameters that they read, round numbers first, and small values of config fields; what
+it finds is a case that happens. Finding nothing proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice, product
+from typing import TypeAlias
+
+from .evaluate import EvaluationError, Scope, Value
+from .formula import Expr, Type
+from .model import Layout, Lever, Limit, Region, Regions
+from .sizing import Inputs, Sizing
+from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
+
+Case: TypeAlias = Mapping[str, Value]
+Candidates: TypeAlias = dict[str, Sequence[Value]]
+
+_ROUND = tuple(1 << power for power in range(21))
+_BESIDE_ROUND = tuple(each + step for each in _ROUND[2:] for step in (-1, 1))
+_SMALL = (1, 2, 3, 8, 64)
+# Of two inputs at once, so many values of each.
+_PAIRED = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Collision:
+    """Two regions in a case in which both claim the bytes from `low` to `high`.
+
+    Where `high` is `low` they share none: the second begins there, before the first.
+    """
+
+    first: Region
+    second: Region
+    low: int
+    high: int
+    case: Case
+
+
+def find_collisions(
+    symbols: Symbols, regions: Regions, layout: Layout | None, most: int
+) -> list[Collision]:
+    """The collisions of the first case that has any, of `most` cases.
+
+    layout: the one that the regions are of.
+    """
+    candidates = _candidates(symbols, regions, layout)
+    if candidates is None:
+        return []
+    for case in islice(_cases(candidates), most):
+        if found := _collisions(symbols, regions, layout, case):
+            return found
+    return []
+
+
+def _candidates(
+    symbols: Symbols, regions: Regions, layout: Layout | None
+) -> Candidates | None:
+    """The values to try for everything that the regions read.
+
+    None where a place depends on a config field: only models know what it can be. A
+    field that a gate reads stays 0.
+    """
+    if _fields(symbols, (each.at.expr for each in regions.items if each.at)):
+        return None
+    gates = _fields(symbols, (each.when.expr for each in regions.items if each.when))
+    exprs = [each.expr for each in extent_formulas(regions)]
+    for call in layout_calls(regions):
+        exprs += layout_formulas(symbols.layouts[call.layout], symbols)
+    if layout is not None:
+        exprs += (let.value.expr for let in layout.lets)
+    found: Candidates = {}
+    for kind, name in sorted(symbols.leaves(exprs)):
+        if kind == "limit":
+            found[name] = _of_limit(symbols.limits[name])
+        elif kind == "lever":
+            found[name] = _of_lever(symbols.levers[name])
+        elif kind == "field":
+            found[name] = _of_type(symbols.fields[name].type, _SMALL)
+            if name in gates:
+                found[name] = (0,)
+    for parameter in layout.parameters if layout else ():
+        found[parameter.name] = _of_type(parameter.type, (*_ROUND, *_BESIDE_ROUND))
+    return found
+
+
+def _fields(symbols: Symbols, exprs: Iterable[Expr]) -> set[str]:
+    """The integer fields of the config that formulas read."""
+    leaves = symbols.leaves(exprs)
+    fields = (symbols.fields[name] for kind, name in leaves if kind == "field")
+    return {each.name for each in fields if each.type == "int"}
+
+
+def _of_type(kind: Type, numbers: Sequence[int]) -> Sequence[Value]:
+    match kind:
+        case "int":
+            return numbers
+        case "bool":
+            return (False, True)
+        case "str":
+            return ("",)
+    return ((),)
+
+
+def _of_limit(limit: Limit) -> Sequence[int]:
+    most = _ROUND[-1] if limit.maximum is None else limit.maximum
+    values = (limit.minimum, *_ROUND, most, limit.default or 0, *_BESIDE_ROUND)
+    inside = (each for each in values if limit.minimum <= each <= most)
+    return list(dict.fromkeys(inside)) or [limit.minimum]
+
+
+def _of_lever(lever: Lever) -> Sequence[Value]:
+    if lever.type == "bool":
+        return (False, True)
+    words = (value for _, value, _ in lever.words)
+    return list(dict.fromkeys([lever.default, *words, *(lever.clamp or ())]))
+
+
+def _cases(candidates: Candidates) -> Iterator[Case]:
+    """One input moved, then two of them, the others at their first value; then all."""
+    first = {name: values[0] for name, values in candidates.items()}
+    yield first
+    for name, values in candidates.items():
+        yield from ({**first, name: value} for value in values[1:])
+    for one, other in combinations(candidates, 2):
+        pairs = product(_spread(candidates[one]), _spread(candidates[other]))
+        yield from ({**first, one: left, other: right} for left, right in pairs)
+    yield {name: values[-1] for name, values in candidates.items()}
+
+
+def _spread(values: Sequence[Value]) -> Sequence[Value]:
+    """Some of the values, the last among them."""
+    return [*values[:: -(-len(values) // _PAIRED)], values[-1]]
+
+
+def _collisions(
+    symbols: Symbols, regions: Regions, layout: Layout | None, case: Case
+) -> list[Collision]:
+    schema = symbols.schema
+    sizing = Sizing(
+        schema,
+        Inputs(
+            config={
+                each.name: case.get(each.name, _of_type(each.type, (0,))[0])
+                for each in schema.config
+            },
+            limits={
+                each.name: _integer(case.get(each.name, each.minimum))
+                for each in schema.limits
+            },
+            levers={
+                each.name: _plain(case.get(each.name, each.default))
+                for each in schema.levers
+            },
+            target={each.name: each.default for each in schema.target},
+        ),
+        symbols,
+    )
+    scope: Scope = sizing
+    if layout is not None:
+        scope = sizing.inside(layout, [case[each.name] for each in layout.parameters])
+    try:
+        placed = list(sizing.regions(regions, scope, overlapping=True))
+    except EvaluationError:
+        return []
+    found = []
+    for (first, start, nbytes), (second, begin, length) in combinations(placed, 2):
+        low, high = max(start, begin), min(start + nbytes, begin + length)
+        if low < high:
+            found.append(Collision(first, second, low, high, case))
+        elif begin < start:
+            found.append(Collision(first, second, begin, begin, case))
+    return found
+
+
+def _integer(value: Value) -> int:
+    assert isinstance(value, int)
+    return value
+
+
+def _plain(value: Value) -> int | bool | str:
+    assert not isinstance(value, tuple)
+    return value

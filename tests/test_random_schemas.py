@@ -1,0 +1,207 @@
+"""Random schemas, all the way: emitted, imported, typed, sized and run.
+
+Three opinions of every size must agree: the emitted package, the tool's own evaluator,
+and the arithmetic that the strategy drew along with the text.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from arenagen.compile import Text, check_source, emit, read_schema
+from arenagen.model import Schema
+from arenagen.sizing import SizingError, complete_inputs, size_arena
+from random_formulas import NoSizeError
+from random_schemas import Inputs, RandomSchema, inputs, schemas
+
+# A comparison of constants, of a value with itself, and a choice of two equals.
+AUTHORS_OWN = "PLR0124,PLR0133,RUF034"
+
+
+def keys_of(node: object) -> Iterator[str]:
+    """Every key of a document, and what a text has of the formula language."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield str(key)
+            yield from keys_of(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from keys_of(value)
+    elif isinstance(node, str):
+        yield from re.findall(r"[a-z_]+(?=\()|//|[%*+<>-]| (?:if|in|and|or|not) ", node)
+
+
+def test_schemas_have_everything_that_the_language_has() -> None:
+    wanted = {
+        *("shape", "bytes", "uses", "regions", "layout", "arguments", "accessor"),
+        *("when", "otherwise", "min_bytes", "token_major", "zero", "checksum", "init"),
+        *("carve", "align", "at", "rows_method", "symbol", "default", "words", "clamp"),
+        *("on_when", "off_when", "let", "functions", "parameters", "trims", "target"),
+        *("max", "min", "cdiv", "count", "len", "next_in", "helper0", "//", "%", "*"),
+        *("+", "-", " if ", " in ", " and ", " or ", " not "),
+    }
+    found: set[str] = set()
+
+    @settings(max_examples=60, derandomize=True, database=None, phases=[Phase.generate])
+    @given(schemas())
+    def each(schema: RandomSchema) -> None:
+        found.update(keys_of(yaml.safe_load(schema.text)))
+
+    each()
+    assert wanted <= {re.sub(r"\d", "0", each) for each in found}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """A folder for packages, on the path of imports."""
+    sys.path.insert(0, str(tmp_path))
+    yield tmp_path
+    sys.path.remove(str(tmp_path))
+
+
+def emitted(schema: RandomSchema, folder: Path) -> tuple[Schema, ModuleType]:
+    """The model of a schema, and its package."""
+    model, warnings = read_schema(Text("random.yaml", schema.text.encode()))
+    if schema.package not in sys.modules:
+        files = emit(check_source(model, warnings, None), "random.yaml")
+        for name, content in files.items():
+            path = folder / schema.package / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(content, encoding="utf-8")
+        importlib.invalidate_caches()
+    return model, importlib.import_module(schema.package)
+
+
+def check_sizes(
+    schema: RandomSchema, model: Schema, package: ModuleType, given: Inputs
+) -> int | None:
+    """The total, which all three agree on, buffer by buffer; None where none exists."""
+    try:
+        env = schema.environment(*given)
+    except NoSizeError:
+        # A default has no value, so that there is no config.
+        with pytest.raises(package.SizeError):
+            package.ModelConfig(**given.fields)
+        return None
+    try:
+        wanted = schema.sizes(env)
+    except NoSizeError:
+        wanted = None
+    try:
+        sizes = package.BufferSizes.from_config(
+            package.ModelConfig(**given.fields),
+            **given.limits,
+            levers=package.Levers(**given.levers),
+            target=package.Target(**given.target),
+        )
+        found = (sizes.as_dict(), sizes.trimmed)
+    except package.SizeError:
+        found = None
+    assert found == wanted
+    config = {name: env[name] for name in schema.fields}
+    try:
+        arena = size_arena(
+            model,
+            complete_inputs(model, config, given.limits, given.levers, given.target),
+        )
+        found = ({each.name: each.nbytes for each in arena.buffers}, arena.trimmed)
+    except SizingError:
+        found = None
+    assert found == wanted
+    if wanted is None:
+        return None
+    assert sizes.total_bytes == arena.total_bytes == sum(wanted[0].values())
+    return sizes.total_bytes
+
+
+def check_arena(package: ModuleType, given: Inputs, total: int) -> None:
+    """An arena is built, used and released, and leaves nothing behind."""
+    gpu = package.HostBackend()
+    arguments: dict[str, Any] = {
+        **given.limits,
+        "levers": package.Levers(**given.levers),
+        "target": package.Target(**given.target),
+        "gpu": gpu,
+    }
+    config = package.ModelConfig(**given.fields)
+    for placement in ("separate", "slab"):
+        for debug in (None, package.Debug(guard=16)):
+            with package.RandomArena(
+                config, **arguments, placement=placement, debug=debug
+            ) as arena:
+                assert arena.sizes.total_bytes == total
+                if placement == "separate" and debug is None:
+                    assert gpu.live_bytes == total
+                if debug is not None:
+                    for name in dir(arena):
+                        if name.startswith("clear_") and "rows" not in name:
+                            getattr(arena, name)(gpu.default_stream)
+                    found = arena.check_guards(gpu.default_stream, gaps=True)
+                    assert found == ()
+            assert gpu.live_bytes == 0
+    report = package.selfcheck(config, **arguments)
+    assert report.ok, str(report)
+    assert gpu.live_bytes == 0
+
+
+def run_tool(folder: Path, *command: str) -> str:
+    """The output of a tool that has complaints, else nothing."""
+    done = subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=1800,
+    )
+    return done.stdout + done.stderr if done.returncode else ""
+
+
+def exercise(folder: Path, examples: int) -> None:
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        # An attempt at a smaller example takes a second, and shrinking a thousand.
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(schemas(), st.data())
+    def each(schema: RandomSchema, data: st.DataObject) -> None:
+        model, package = emitted(schema, folder)
+        for _ in range(8):
+            check_sizes(schema, model, package, data.draw(inputs(schema, huge=True)))
+        for _ in range(8):
+            given = data.draw(inputs(schema))
+            total = check_sizes(schema, model, package, given)
+            assert total is not None
+        check_arena(package, given, total)
+
+    each()
+    packages = sorted(path.name for path in folder.iterdir())
+    assert len(packages) >= examples
+    lint = ("ruff", "check", "--isolated", "--no-cache", "--ignore", AUTHORS_OWN)
+    assert run_tool(folder, *lint, ".") == ""
+    strict = ("mypy", "--strict", f"--cache-dir={folder / '.cache'}")
+    assert run_tool(folder, *strict, *packages) == ""
+
+
+def test_random_schemas_emit_packages_that_hold(folder: Path) -> None:
+    exercise(folder, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.long
+def test_many_random_schemas_emit_packages_that_hold(folder: Path) -> None:
+    exercise(folder, 200)
