@@ -30,14 +30,16 @@ from typing import Any
 import yaml
 
 from arenagen import render
-from arenagen.compile import Text, check_source, emit, read_schema
+from arenagen.compile import check_source, emit, read_schema
 from arenagen.errors import ArenagenError, InputProblems, Problem, sort_problems
 from arenagen.evaluate import Value
-from arenagen.families import load_families, read_config
+from arenagen.family_loader import load_families
+from arenagen.family_reader import read_config
 from arenagen.load import load
 from arenagen.model import Schema
 from arenagen.sarif import as_sarif
 from arenagen.sizing import SizingError, complete_inputs, size_arena
+from arenagen.source import Text
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMAS = sorted((ROOT / "schema").glob("*.yaml"))
@@ -68,6 +70,11 @@ WORD = re.compile(r"[A-Za-z_]\w*|\d+|[^\w\s]|\s+")
 
 def mutate(rng: random.Random, data: bytes, pool: list[bytes]) -> bytes:
     """The seed with one to five changes of one kind, or of several."""
+    if rng.random() < 0.4:
+        # Often enough what comes out is a schema without errors.
+        for _ in range(rng.choice((1, 1, 2, 4))):
+            data = _formula(rng, data, pool)
+        return data
     ways: list[Callable[[random.Random, bytes, list[bytes]], bytes]]
     ways = [_bytes, _tokens, _tokens, _nodes, _nodes, _formula, _lines]
     for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
@@ -167,26 +174,55 @@ def _places(node: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _formula(rng: random.Random, data: bytes, pool: list[bytes]) -> bytes:
-    """Another formula behind one of the keys that take one, of the right type mostly."""
-    keys = rb"(when|value|bytes|otherwise|min_bytes|at|default|shape): *([^,}\n]+)"
-    found = list(re.finditer(keys, data))
-    if not found:
+    """Another formula in the place of one, of the right type mostly."""
+    try:
+        text = data.decode("utf-8")
+        places = list(_formulas(yaml.compose(text, Loader=yaml.CSafeLoader)))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+        places = []
+    if not places:
         return _tokens(rng, data, pool)
-    match = rng.choice(found)
-    names = re.findall(r"^  (\w+):", data.decode("utf-8", "replace"), re.MULTILINE)
-    depth = rng.choice((1, 2, 3, 5, 9))
-    text = _expression(rng, depth, match[1] == b"when", ["M", *names])
-    shown = json.dumps(text)
-    if match[1] == b"shape":
-        shown = rng.choice((f"[{shown}, M]", f"[M, {shown}]"))
-    return data[: match.start(2)] + shown.encode() + data[match.end(2) :]
+    key, start, end = rng.choice(places)
+    depth = rng.choice((1, 2, 3, 4, 6))
+    formula = _expression(rng, depth, key == "when", ["M", *_names(data)])
+    changed = f"{text[:start]}{json.dumps(formula)}{text[end:]}"
+    return changed.encode()
+
+
+def _formulas(node: Any, key: str = "") -> Iterator[tuple[str, int, int]]:
+    """The key, start and end of every formula below a node."""
+    keys = ("when", "value", "bytes", "otherwise", "min_bytes", "at", "shape")
+    match node:
+        case yaml.MappingNode():
+            for name, value in node.value:
+                if name.value not in ("target", "limits", "levers", "constants"):
+                    yield from _formulas(value, name.value)
+        case yaml.SequenceNode():
+            for place, item in enumerate(node.value):
+                # A pass has its tokens in front.
+                if place or key != "shape":
+                    yield from _formulas(item, key)
+        case yaml.ScalarNode() if key in keys and "\n" not in node.value:
+            yield key, node.start_mark.index, node.end_mark.index
+
+
+def _names(data: bytes) -> list[str]:
+    """The names that formulas may read, as they stand in most schemas."""
+    found, section = [], ""
+    for line in data.decode("utf-8", "replace").split("\n"):
+        if top := re.match(r"(\w+):", line):
+            section = top[1]
+        elif name := re.match(r"  (\w+):", line):
+            if section in ("limits", "target", "config", "levers", "constants", "let"):
+                found.append(name[1])
+    return found
 
 
 def _expression(
     rng: random.Random, depth: int, truth: bool = False, names: list[str] | None = None
 ) -> str:
     names = names or ["M", "hidden_size", "x"]
-    if rng.random() < 0.02:
+    if rng.random() < 0.005:
         truth = not truth
 
     def number() -> str:
@@ -220,7 +256,7 @@ def _expression(
             return f"clamp({number()}, {number()}, {number()})"
         case 6:
             return f"-({number()})"
-    return f"{rng.choice(('len', 'next_in', *names))}({number()})"
+    return f"max({number()}, {rng.randrange(99)})"
 
 
 def bases(_: str, path: str) -> Text:

@@ -6,10 +6,11 @@ Passes `(symbols) -> problems`, which `check` runs before any formula is judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Protocol
 
 from . import naming
-from .errors import Problem, Span, did_you_mean
+from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean
 from .model import (
     Bytes,
     Extent,
@@ -352,6 +353,10 @@ def _made_of_part(
 
 def check_references(symbols: Symbols) -> Iterator[Problem]:
     """Groups, buffers and fields that are named and do not exist."""
+    yield from islice(_references(symbols), MAX_PROBLEMS)
+
+
+def _references(symbols: Symbols) -> Iterator[Problem]:
     schema = symbols.schema
     groups = {group.name for group in schema.groups}
     for buffer in schema.buffers:

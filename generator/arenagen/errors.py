@@ -21,6 +21,10 @@ _CONTROL = re.compile(rf"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029{BIDI}]")
 # Characters of a source line that are shown, and of those how many before the token.
 _SHOWN = 160
 _BEFORE = 60
+# Known words that a slip is compared with.
+_CANDIDATES = 300
+# Problems that one check tells; nobody reads more, and each costs its hint.
+MAX_PROBLEMS = 300
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -126,9 +130,17 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word most like `word`, if one is close enough to be a slip."""
-    by_lower = {each.lower(): each for each in known}
-    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
+    lower = word.lower()
+    by_lower = {each.lower(): each for each in known if _may_be(lower, each.lower())}
+    # A schema may have any number of names, and any number of slips.
+    candidates = list(by_lower)[:_CANDIDATES]
+    matches = difflib.get_close_matches(lower, candidates, n=1, cutoff=0.7)
     return by_lower[matches[0]] if matches else None
+
+
+def _may_be(word: str, other: str) -> bool:
+    """Whether the lengths of two words allow them to be alike."""
+    return abs(len(word) - len(other)) <= 0.86 * min(len(word), len(other))
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

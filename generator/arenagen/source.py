@@ -19,7 +19,7 @@ from .malformed import malformed, not_yaml
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
-MAX_NODES = 1_000_000
+MAX_NODES = 50_000
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOL = dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(
@@ -54,13 +54,19 @@ class Text:
 class Scalar:
     """A scalar with its YAML 1.2 core value.
 
-    `raw` is its text in the document, `rest` what stands behind it on its last line.
+    `raw` is its text in the document, which ends at character `end` of `document`.
     """
 
     value: Value
     span: Span = field(compare=False)
     raw: str = field(default="", compare=False)
-    rest: str = field(default="", compare=False)
+    document: str = field(default="", compare=False, repr=False)
+    end: int = field(default=0, compare=False, repr=False)
+
+    @property
+    def rest(self) -> str:
+        """What stands behind it on its last line."""
+        return _BREAK.split(self.document[self.end : self.end + 1000], maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,7 +276,6 @@ class _Composer:
             length = max(1, end - start)
             span = Span(self.file, line + 1, column + 1, length, self.lines[line])
         raw = self.text[start:end]
-        rest = self.text[end : end + 1000].partition("\n")[0]
         text: str = event.value
         value: Value = text
         if bad := _CONTROL.search(text):
@@ -284,7 +289,7 @@ class _Composer:
             value = 0
         else:
             value = core_value(text)
-        return Scalar(value, span, raw, rest)
+        return Scalar(value, span, raw, self.text, end)
 
     def _items(self, depth: int) -> Iterator[Node]:
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from . import resources
-from .errors import Problem, Span, did_you_mean
+from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean
 from .source import Mapping, Node, Scalar, Sequence, plain
 
 _KINDS = {
@@ -62,11 +63,10 @@ def check_structure(root: Node, schema: Path | None = None) -> list[Problem]:
     Without a path, as the schema language wants.
     """
     text = (schema or resources.language_schema()).read_text(encoding="utf-8")
-    problems: list[Problem] = []
-    for error in _validator(json.loads(text)).iter_errors(plain(root)):
-        path = list(error.absolute_path)
-        problems.extend(_translate(error, path, root))
-    return problems
+    errors = _validator(json.loads(text)).iter_errors(plain(root))
+    tree = _Tree(root)
+    problems = chain.from_iterable(_translate(error, tree) for error in errors)
+    return list(islice(problems, MAX_PROBLEMS))
 
 
 def _validator(schema: Any) -> Any:
@@ -94,18 +94,41 @@ def _validator(schema: Any) -> Any:
     return kind(schema)
 
 
-def _descend(node: Node, path: list[str | int]) -> Node:
-    for step in path:
-        if isinstance(node, Mapping):
-            node = next(value for key, value in node.entries if str(key.value) == step)
-        elif isinstance(node, Sequence):
-            assert isinstance(step, int)
-            node = node.items[step]
-    return node
+class _Tree:
+    """A document whose nodes are found by path, however many there are."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self._tables: dict[int, dict[str, Node]] = {}
+
+    def node(self, path: list[str | int]) -> Node:
+        """The node at a path."""
+        node = self.root
+        for step in path:
+            if isinstance(node, Mapping):
+                if id(node) not in self._tables:
+                    table = {str(key.value): value for key, value in node.entries}
+                    self._tables[id(node)] = table
+                node = self._tables[id(node)][str(step)]
+            elif isinstance(node, Sequence):
+                assert isinstance(step, int)
+                node = node.items[step]
+        return node
+
+    def name(self, path: list[str | int]) -> Span:
+        """The key that a value stands under; the file's first one for the root."""
+        parent = self.node(path[:-1])
+        if isinstance(parent, Mapping) and path:
+            return parent.key(str(path[-1])).span
+        node = self.node(path)
+        if isinstance(node, Mapping) and node.entries:
+            return node.entries[0][0].span
+        return node.span
 
 
-def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Problem]:
-    node, where = _descend(root, path), _where(path)
+def _translate(error: Any, tree: _Tree) -> Iterator[Problem]:
+    path = list(error.absolute_path)
+    node, where = tree.node(path), _where(path)
     match error.validator:
         case "additionalProperties":
             assert isinstance(node, Mapping)
@@ -128,7 +151,7 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
                     yield Problem(
                         "AR021",
                         f"the key `{key}` is missing{where}",
-                        _name_of(root, path),
+                        tree.name(path),
                     )
         case "type":
             wanted = error.validator_value
@@ -185,7 +208,7 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
                 node.span,
             )
         case "minItems" | "minProperties" | "minLength":
-            yield Problem("AR026", f"nothing{where}", _name_of(root, path))
+            yield Problem("AR026", f"nothing{where}", tree.name(path))
         case "uniqueItems":
             assert isinstance(node, Sequence)
             items = [plain(item) for item in node.items]
@@ -211,17 +234,6 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
 
 def _where(path: list[str | int]) -> str:
     return f" in `{'.'.join(str(step) for step in path)}`" if path else ""
-
-
-def _name_of(root: Node, path: list[str | int]) -> Span:
-    """The key that a value stands under; the file's first one for the root."""
-    parent = _descend(root, path[:-1])
-    if isinstance(parent, Mapping) and path:
-        return parent.key(str(path[-1])).span
-    node = _descend(root, path)
-    if isinstance(node, Mapping) and node.entries:
-        return node.entries[0][0].span
-    return node.span
 
 
 def _found(node: Node) -> str:
