@@ -495,6 +495,13 @@ _MEANING = (
         "Align the buffer as well, or the region less.",
     ),
     Code(
+        "AR085",
+        "unknown region",
+        "A group is to clear a region of a buffer that the buffer does not have.",
+        "Correct the path: `region`, `use.region`, or `region.inner` inside a named "
+        "layout.",
+    ),
+    Code(
         "AR123",
         "size that cannot be",
         "A dimension, size or place is negative, or beyond 2**63 - 1, for every input.",

@@ -372,6 +372,8 @@ def check_groups(symbols: Symbols) -> Iterator[Problem]:
         if buffer.token_major
         for name, _ in buffer.groups
     }
+    # The place and the bytes of a region are those of the pass.
+    leading |= {each.group for buffer in schema.buffers for each in buffer.zero_regions}
     for group in schema.groups:
         if group.rows_method is not None and group.name not in leading:
             yield Problem(

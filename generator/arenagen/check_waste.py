@@ -26,6 +26,7 @@ def check_unused(symbols: Symbols) -> Iterator[Problem]:
     schema = symbols.schema
     read = _reads(symbols)
     groups = {name for buffer in schema.buffers for name, _ in buffer.groups}
+    groups |= {each.group for buffer in schema.buffers for each in buffer.zero_regions}
     sections: tuple[tuple[str, tuple[Named, ...]], ...] = (
         ("target constant", schema.target),
         ("limit", schema.limits),

@@ -115,6 +115,10 @@ def test_the_page_is_well_formed(text: str) -> None:
         assert (link["href"] or "").removeprefix("#") in ids
     for head in page.all("th"):
         assert head["scope"] in ("col", "row")
+    followed = pairwise(page.elements)
+    for (name, attributes), (after, _) in followed:
+        named = {"aria-label", "aria-labelledby"} & attributes.keys()
+        assert name != "table" or named or after == "caption", attributes
     assert sum(name == "h1" for name, _ in page.elements) == 1
     levels = [int(name[1]) for name, _ in page.elements if re.fullmatch("h[1-6]", name)]
     assert all(after <= before + 1 for before, after in pairwise(levels))
