@@ -57,13 +57,39 @@ TOKENS = [
     *("+", "-", "*", "//", "%", "/", "**", "==", "<", "and", "or", "not", "if", "else"),
     *("min(", "max(", "align(", "cdiv(", "clamp(", "count(", "len(", "next_in(", ")"),
     *("[", "]", "{", "}", ",", ":", "- ", "? ", "# ", "&a ", "*a", "!!int ", "<<: "),
-    *("'", '"', "'''", '"""', "\\", "\\N{X}", "\n", "\r", "\t", "  ", "\n    ", "---\n"),
-    *("doc: x", "dtype: bf16", "shape: [M]", "bytes: M", "when: M > 1", "uses:", "at: 0"),
+    *(
+        "'",
+        '"',
+        "'''",
+        '"""',
+        "\\",
+        "\\N{X}",
+        "\n",
+        "\r",
+        "\t",
+        "  ",
+        "\n    ",
+        "---\n",
+    ),
+    *(
+        "doc: x",
+        "dtype: bf16",
+        "shape: [M]",
+        "bytes: M",
+        "when: M > 1",
+        "uses:",
+        "at: 0",
+    ),
     *("token_major: true", "zero: [all]", "carve: true", "init: ones", "align: 64"),
     *("regions:", "layout: block", "arguments: {}", "extends: metrale.yaml", "public"),
     *("\ufeff", "\u202e", "\u2028", "\x85", "\xa0", "\0", "\x1b", "é", "\U0001f600"),
     *("{{ view }}", "{% if x %}", "__import__('os')", "lambda: 0", "M.real", "f'{M}'"),
     *("self", "class", "len", "release", "sizes", "arena", "_x", "l", "NULL", "print"),
+]
+# Values for the keys of a config.
+ODD = [
+    *(0, -1, 1, 2**31, 2**63, 2**200, 10**400, 1.5, 1e308, True, None, "", "a"),
+    *([], {}, ["a"], [1], {"a": 1}, "full_attention", [[]], "x" * 500),
 ]
 WORD = re.compile(r"[A-Za-z_]\w*|\d+|[^\w\s]|\s+")
 
@@ -158,7 +184,9 @@ def _nodes(rng: random.Random, data: bytes, pool: list[bytes]) -> bytes:
                 holder[rng.choice(TOKENS)] = holder.pop(key)
             case _:
                 holder[key] = _expression(rng, 4)
-        text = json.dumps(root) if rng.random() < 0.5 else yaml.dump(root, sort_keys=False)
+        text = (
+            json.dumps(root) if rng.random() < 0.5 else yaml.dump(root, sort_keys=False)
+        )
     except (KeyError, IndexError, RecursionError, ValueError, TypeError):
         # Two places where one held the other, or a ring.
         return data
@@ -208,13 +236,13 @@ def _formulas(node: Any, key: str = "") -> Iterator[tuple[str, int, int]]:
 
 def _names(data: bytes) -> list[str]:
     """The names that formulas may read, as they stand in most schemas."""
+    readable = ("limits", "target", "config", "levers", "constants", "let")
     found, section = [], ""
     for line in data.decode("utf-8", "replace").split("\n"):
         if top := re.match(r"(\w+):", line):
             section = top[1]
-        elif name := re.match(r"  (\w+):", line):
-            if section in ("limits", "target", "config", "levers", "constants", "let"):
-                found.append(name[1])
+        elif section in readable and (name := re.match(r"  (\w+):", line)):
+            found.append(name[1])
     return found
 
 
@@ -251,7 +279,9 @@ def _expression(
         case 3:
             return f"({number()}) if ({condition()}) else ({number()})"
         case 4:
-            return f"{rng.choice(('min', 'max', 'align', 'cdiv'))}({number()}, {number()})"
+            return (
+                f"{rng.choice(('min', 'max', 'align', 'cdiv'))}({number()}, {number()})"
+            )
         case 5:
             return f"clamp({number()}, {number()}, {number()})"
         case 6:
@@ -323,7 +353,9 @@ def values(schema: Schema, rng: random.Random) -> dict[str, Value]:
 
 
 def size(schema: Schema, rng: random.Random) -> dict[str, int] | None:
-    limits = {each.name: each.minimum + rng.choice((1, 2, 100)) for each in schema.limits}
+    limits = {
+        each.name: each.minimum + rng.choice((1, 2, 100)) for each in schema.limits
+    }
     try:
         inputs = complete_inputs(schema, values(schema, rng), limits, {}, {})
         sizes = size_arena(schema, inputs)
@@ -390,10 +422,7 @@ def mutate_config(rng: random.Random, data: bytes, pool: list[bytes]) -> bytes:
         if rng.random() < 0.2:
             del holder[key]
         else:
-            holder[key] = rng.choice(
-                (0, -1, 1, 2**31, 2**63, 2**200, 10**400, 1.5, 1e308, True, None, "", "a")
-                + ([], {}, ["a"], [1], {"a": 1}, "full_attention", [[]], "x" * 500)
-            )
+            holder[key] = rng.choice(ODD)
         if not list(_places(root)):
             break
     return json.dumps(root).encode()
@@ -443,7 +472,9 @@ def run(kind: str, inputs: int, seed: int, keep: Path | None) -> int:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             outcome = "fault"
             where = traceback.extract_tb(error.__traceback__)[-1]
-            what = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
+            what = (
+                f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}"
+            )
             faults[what] += 1
             if faults[what] == 1:
                 print(f"input {number}: {what}: {str(error)[:300]}", flush=True)
@@ -471,7 +502,9 @@ def seeds() -> list[bytes]:
     bad = [_body(path.read_bytes()) for path in CORPUS]
     good = [path.read_bytes() for path in SCHEMAS]
     page = (ROOT / "docs/language.md").read_text("utf-8")
-    good += [each.encode() for each in re.findall(r"```yaml schema\n(.*?)```", page, re.S)]
+    good += [
+        each.encode() for each in re.findall(r"```yaml schema\n(.*?)```", page, re.S)
+    ]
     good += [data for data in bad if _is_sound(data)]
     return bad + good * (len(bad) // len(good) + 1)
 
