@@ -444,8 +444,8 @@ _MEANING = (
     ),
     Code(
         "AR073",
-        "gate that constants decide",
-        "A gate is always true, or always false, whatever the model and the limits.",
+        "gate that is written as true or false",
+        "A gate is a truth value instead of a condition.",
         "Remove the gate where it is true; where it is false, it or what it guards.",
     ),
     Code(
@@ -545,8 +545,8 @@ _WARNINGS = (
     Code(
         "AR122",
         "gate that bounds decide",
-        "A gate is always true, or always false, since limits keep their bounds and "
-        "config fields are never negative.",
+        "A gate is always true, or always false: constants do not change, limits keep "
+        "their bounds, and config fields are never negative.",
         "Correct the condition. Remove a gate that is true, and what a false one "
         "guards.",
         "warning",

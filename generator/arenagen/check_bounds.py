@@ -120,14 +120,8 @@ def check_gates(symbols: Symbols) -> Iterator[Problem]:
             truth = bounds.fact(formula.expr, known)
         except Undefined:
             continue
-        if not isinstance(truth, bool):
-            continue
-        kinds = {kind for kind, _ in symbols.leaves([formula.expr])}
-        local = {node.name for node in names(formula.expr)} & known.keys()
-        # A let that depends on nothing counts among its leaves.
-        if kinds <= {"constant", "let"} and not local:
-            yield _decided(what, formula, truth)
-        else:
+        # Those that are written out have been told.
+        if isinstance(truth, bool) and not isinstance(formula.expr, Bool):
             reasons = _reasons(formula.expr, known, bounds)
             yield _decided(what, formula, truth, reasons, "AR122", "warning")
 
