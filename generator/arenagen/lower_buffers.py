@@ -45,7 +45,7 @@ class BufferLowering(UseLowering):
         if gate is not None:
             other: Expr = Int(0)
             if buffer.otherwise is not None:
-                other = scope.tree(buffer.otherwise.expr, buffer.name)
+                other = scope.natural(buffer.otherwise.expr, buffer.name)
             value = IfElse(gate, value, other)
         fill = "" if buffer.init is None else bytes_literal(fill_pattern(buffer))
         methods = {group.name: group.method for group in self.schema.groups}

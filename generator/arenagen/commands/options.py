@@ -58,6 +58,13 @@ OUTPUT = click.option(
 )
 
 
+NO_CACHE = click.option(
+    "--no-cache",
+    is_flag=True,
+    help="Neither use nor leave notes of what is unchanged (.arenagen_cache).",
+)
+
+
 SCHEMA = click.option(
     "-s",
     "--schema",
