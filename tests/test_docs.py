@@ -66,6 +66,8 @@ def run(command: list[str], folder: Path) -> str:
 def test_every_kind_of_block_is_known() -> None:
     known = {"console", "demo", "diff", "python", "python cuda", "toml", "yaml"}
     known |= {"problem", "yaml extends", "yaml schema"}
+    # Of test_editors.
+    known |= {"json", "yaml ci", "yaml hooks", "yaml modeline"}
     kinds = {
         match["kind"]
         for page in PAGES

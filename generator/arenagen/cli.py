@@ -19,6 +19,7 @@ from .commands.fit import fit
 from .commands.generate import generate
 from .commands.lint import lint
 from .commands.report import report
+from .commands.schema import schema
 from .commands.sizes import sizes
 from .commands.zero_plan import zero_plan
 
@@ -40,6 +41,7 @@ for command in (
     diff,
     docs,
     report,
+    schema,
     doctor,
 ):
     cli.add_command(command)

@@ -52,6 +52,12 @@ def families_schema() -> Path:
     return _path("schema/huggingface.schema.json")
 
 
+def schema_text(families: bool) -> str:
+    """The JSON Schema of the language, or of a family table, as it lies there."""
+    path = families_schema() if families else language_schema()
+    return path.read_text(encoding="utf-8")
+
+
 def family_table() -> Path:
     """The Hugging Face family table that projects copy beside their schema."""
     return _path("schema/huggingface.yaml")

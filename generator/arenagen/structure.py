@@ -85,10 +85,14 @@ def _validator(schema: Any) -> Any:
         if isinstance(value, str) and len(value.strip()) < wanted:
             yield jsonschema.ValidationError("")
 
+    def nothing(*_: object) -> Iterator[Any]:
+        """Names are checked, and more of them is told, by `check_names`."""
+        return iter(())
+
     base = jsonschema.Draft202012Validator
     kind: Any = extend(  # type: ignore[no-untyped-call]
         base,
-        {"pattern": pattern, "minLength": min_length},
+        {"pattern": pattern, "minLength": min_length, "propertyNames": nothing},
         type_checker=base.TYPE_CHECKER.redefine("integer", is_integer),
     )
     return kind(schema)
