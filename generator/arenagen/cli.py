@@ -17,6 +17,7 @@ from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.fit import fit
 from .commands.generate import generate
+from .commands.init import init
 from .commands.lint import lint
 from .commands.report import report
 from .commands.schema import schema
@@ -31,6 +32,7 @@ def cli() -> None:
 
 
 for command in (
+    init,
     generate,
     check,
     lint,

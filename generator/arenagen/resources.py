@@ -35,6 +35,13 @@ def runtime_modules() -> list[tuple[str, str]]:
     ]
 
 
+def starter_files() -> dict[str, str]:
+    """Name and text of the schema to start from and of its tests."""
+    folder = templates() / "starter"
+    found = sorted(path for path in folder.glob("*.*") if path.is_file())
+    return {path.name: path.read_text(encoding="utf-8") for path in found}
+
+
 def page_files() -> dict[str, str]:
     """Name and text of the templates, the style and the script of the HTML page."""
     folder = _path("page")
