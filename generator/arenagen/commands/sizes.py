@@ -77,6 +77,7 @@ def _print_accounts(
                     "schema": schema.arena.package,
                     "config": name,
                     "limits": dict(inputs.limits),
+                    "tp": inputs.tp,
                     "by": by,
                     "rows": grid.grid_as_data(each),
                     "note": each.note,
