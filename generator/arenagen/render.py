@@ -136,8 +136,13 @@ def docstring(text: str | tuple[str, ...], indent: int) -> str:
     paragraphs = [text] if isinstance(text, str) else [each for each in text if each]
     pad = " " * indent
     escaped = [_escape(each) for each in paragraphs]
-    if len(escaped) == 1 and len(escaped[0]) + indent + 6 <= WIDTH:
-        return f'"""{escaped[0]}"""'
+    if len(escaped) == 1:
+        # Black keeps a quote at the end apart from those behind it.
+        line, room = escaped[0], WIDTH - indent - 6
+        if line.endswith('"'):
+            line, room = line + " ", room + 4
+        if len(line) <= room:
+            return f'"""{line}"""'
     lines: list[str] = []
     for place, paragraph in enumerate(escaped):
         width = WIDTH - indent - (3 if place == 0 else 0)

@@ -70,6 +70,11 @@ def family_table() -> Path:
     return _path("schema/huggingface.yaml")
 
 
+def family_table_text() -> str:
+    """That table, as it lies there."""
+    return family_table().read_text(encoding="utf-8")
+
+
 def _path(name: str) -> Path:
     # Not at the top: who only asks whether anything changed needs no paths.
     from pathlib import Path

@@ -34,4 +34,4 @@ def starter(name: str) -> dict[str, str]:
     files = {
         named(file): named(text) for file, text in resources.starter_files().items()
     }
-    return {**files, FAMILIES: resources.family_table().read_text(encoding="utf-8")}
+    return {**files, FAMILIES: resources.family_table_text()}

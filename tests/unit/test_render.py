@@ -146,9 +146,9 @@ def test_an_argument_is_its_text_in_a_docstring(text: str) -> None:
     ("text", "indent", "expected"),
     [
         ("A sentence.", 4, '"""A sentence."""'),
-        ('It says "no"', 4, r'"""It says "no\""""'),
+        ('It says "no"', 4, r'"""It says "no\" """'),
         ('A """ in it', 4, r'"""A \"\"\" in it"""'),
-        ('"""', 4, r'"""\"\"\""""'),
+        ('"""', 4, r'"""\"\"\" """'),
         ("Ends with \\", 4, r'"""Ends with \\"""'),
         (
             "These words are too many for one line of a docstring, so that the "
@@ -432,7 +432,7 @@ layouts:
         shape: [3]
         when: wide_one if rows_of > 1 else False
         doc: Extra.
-      packed_values: {dtype: fp4_e2m1, shape: [early, 3], align: 1, doc: Packed values.}
+      packed_values: {dtype: fp4_e2m1, shape: [early, 3], align: 1, doc: Two of them a byte.}
   outer:
     doc: A block in a block, at its end.
     parameters: {count_of: {doc: Rows.}, columns: {doc: Columns.}}
@@ -1410,9 +1410,10 @@ def test_the_tool_and_the_package_read_levers_alike(
 SCHEMA = checked(COVERAGE)
 
 
-def test_the_coverage_schema_reads_all_but_one_field() -> None:
+def test_the_coverage_schema_reads_all_but_one_field_and_one_let() -> None:
     assert [each.message for each in SCHEMA.warnings] == [
         "the config field `padding` is read nowhere",
+        "`inner` never reads its `idle`",
         # The gate of `extra`, two layouts further in, depends on the rows.
         "a pass of fewer tokens may need more of `outer_block` than it has: it cannot "
         "be shown to grow with `max_batch_tokens`",
