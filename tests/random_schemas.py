@@ -470,6 +470,9 @@ class _Author(FormulaAuthor):
             for when, at, own, extent in parts:
                 if when is None or when.value(env):
                     start = up(end, own) if at is None else at.value(env)
+                    if start < end:
+                        # Only huge inputs put so much in front of a fixed offset.
+                        raise NoSizeError
                     end = start + extent.nbytes(env)
             return end
 
@@ -545,8 +548,10 @@ class _Author(FormulaAuthor):
             entry["token_major"] = True
         if self.chance(3):
             entry["checksum"] = True
-        if self.chance(5):
-            entry["align"] = self.pick((1, 2, 64, 512, 4096))
+        inner = max(self.aligns(entry), default=1)
+        if inner > 256 or self.chance(5):
+            enough = [each for each in (1, 2, 64, 512, 4096) if each >= inner]
+            entry["align"] = self.pick(enough)
         if own_dtype and self.chance(4):
             entry["init"] = self.pick(("zeros", "ones"))
         elif self.chance(5):
@@ -558,6 +563,17 @@ class _Author(FormulaAuthor):
             return max(extent.nbytes(env), least.value(env))
 
         return Buffer(name, entry, nbytes)
+
+    def aligns(self, node: object) -> Iterator[int]:
+        """Every alignment inside an entry, those of the layouts it names too."""
+        if isinstance(node, dict):
+            for key, value in node.items():
+                if key == "align":
+                    yield value
+                elif key == "layout":
+                    yield from self.aligns(self.text["layouts"][value])
+                else:
+                    yield from self.aligns(value)
 
     def groups(self, entries: Sequence[dict[str, Any]]) -> None:
         section: dict[str, Any] = {}
