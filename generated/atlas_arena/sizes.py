@@ -686,9 +686,9 @@ class BufferSizes(NamedTuple):
             lora_hact,
             lora_seq_slot,
             q2_act_q8,
-            trimmed=0,
+            0,
         )
-        if min(sizes) < 0 or max(sizes) > MAX_SIZE:
+        if max(sizes) > MAX_SIZE:
             inputs = {name: getattr(config, name) for name in config.__slots__}
             inputs |= {
                 "max_batch_tokens": max_batch_tokens,

@@ -7,9 +7,6 @@ run, so that `--help` costs next to nothing.
 
 from __future__ import annotations
 
-import sys
-from io import TextIOWrapper
-
 import click
 
 from . import __version__
@@ -18,6 +15,7 @@ from .commands.diff import diff
 from .commands.docs import docs
 from .commands.doctor import doctor
 from .commands.explain import explain
+from .commands.fit import fit
 from .commands.generate import generate
 from .commands.lint import lint
 from .commands.report import report
@@ -37,6 +35,7 @@ for command in (
     lint,
     sizes,
     explain,
+    fit,
     zero_plan,
     diff,
     docs,
@@ -47,8 +46,5 @@ for command in (
 
 
 def main() -> None:
-    """The entry point of the `arenagen` command."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        # A diff or a path may hold what the terminal's encoding does not.
-        sys.stdout.reconfigure(errors="backslashreplace")
+    """Run the command that the arguments name."""
     cli(prog_name="arenagen")

@@ -265,6 +265,22 @@ def _put(path: Path, text: str) -> None:
         os.fsync(file.fileno())
 
 
+def keep(path: Path, text: str) -> None:
+    """Put a text into a folder of caches, which version control is told to ignore.
+
+    Where that is impossible, nothing is kept.
+    """
+    ignore = path.parent / ".gitignore"
+    try:
+        path.parent.mkdir(exist_ok=True)
+        for target, content in ((ignore, "*\n"), (path, text)):
+            new = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+            new.write_text(content, encoding="utf-8")
+            os.replace(new, target)
+    except OSError:
+        return
+
+
 def _obstacle(folder: Path, path: str) -> str | None:
     """What arenagen would not have put on the way to a file.
 

@@ -585,7 +585,14 @@ def spell(expr: Expr) -> str:
 
 
 def quote(text: str) -> str:
-    """A Python literal of `text` in double quotes, ASCII only."""
-    # A piece without a single quote has nothing but `"` left to escape.
+    """A Python literal of `text`, ASCII only; double quotes unless they cost more."""
+    if text.count("'") < text.count('"'):
+        return "'" + _escaped(text, "'") + "'"
+    return '"' + _escaped(text, '"') + '"'
+
+
+def _escaped(text: str, quotes: str) -> str:
+    # A piece without a single quote has nothing but `"` left to escape, which `ascii`
+    # then leaves alone.
     pieces = (ascii(piece + '"')[1:-2] for piece in text.split("'"))
-    return '"' + "'".join(pieces).replace('"', '\\"') + '"'
+    return "'".join(pieces).replace(quotes, f"\\{quotes}")

@@ -1,5 +1,6 @@
-"""Plan to text: the Jinja environment, its few filters, and black.
+"""Plan to text: the Jinja environment, its few filters, and black's form.
 
+Black itself is slow, and forms only what `style` does not know.
 `render` is pure: the same plan gives the same bytes on every machine.
 """
 
@@ -7,20 +8,22 @@ from __future__ import annotations
 
 import re
 import textwrap
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import resources
 from .formula import quote
 from .header import header
+from .leaves import Unknown
 from .lower_families import FamiliesView
 from .lower_scope import python_literal
 from .plan import ArenaView
 from .plan_parts import lower_first
+from .style import WIDTH, styled
 
 if TYPE_CHECKING:
     import jinja2
 
-WIDTH = 88
 MODULES = (
     "__init__",
     "arena",
@@ -71,7 +74,11 @@ def render(
 
 def _module(environment: jinja2.Environment, module: str, view: object) -> str:
     template = environment.get_template(f"{module}.py.jinja")
-    return black_format(template.render(view=view))
+    text = template.render(view=view)
+    try:
+        return styled(text)
+    except Unknown:
+        return black_format(text)
 
 
 def black_format(text: str) -> str:
@@ -93,6 +100,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
+        bytecode_cache=_compiled_templates(),
     )
     environment.filters["docstring"] = docstring
     environment.filters["comment"] = comment
@@ -100,6 +108,24 @@ def _environment() -> jinja2.Environment:
     environment.filters["literal"] = python_literal
     environment.filters["argument"] = argument
     return environment
+
+
+def _compiled_templates() -> jinja2.BytecodeCache | None:
+    """Where compiled templates are kept, in a folder that nobody else can write.
+
+    As with Python's own byte code, a place where nothing can be kept is no error.
+    """
+    import jinja2
+
+    class Cache(jinja2.FileSystemBytecodeCache):
+        def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+            with suppress(OSError):
+                super().dump_bytecode(bucket)
+
+    try:
+        return Cache()
+    except (OSError, RuntimeError):
+        return None
 
 
 def docstring(text: str | tuple[str, ...], indent: int) -> str:

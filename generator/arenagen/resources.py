@@ -5,17 +5,25 @@ In a wheel they are inside the package; in a checkout beside the generator.
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
-_PACKAGE = Path(__file__).resolve().parent
-_CHECKOUT = _PACKAGE.parents[1]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PACKAGE = os.path.dirname(os.path.realpath(__file__))
 PAGE_FILES = ("css", "jinja", "js")
+
+
+def find(name: str) -> str:
+    """Where a file or folder lies, by its path in the repository."""
+    inside = os.path.join(PACKAGE, name)
+    return inside if os.path.exists(inside) else os.path.join(PACKAGE, "../..", name)
 
 
 def templates() -> Path:
     """The folder of the Jinja templates and the runtime modules."""
-    inside = _PACKAGE / "templates"
-    return inside if inside.is_dir() else _CHECKOUT / "templates"
+    return _path("templates")
 
 
 def runtime_modules() -> list[tuple[str, str]]:
@@ -29,26 +37,28 @@ def runtime_modules() -> list[tuple[str, str]]:
 
 def page_files() -> dict[str, str]:
     """Name and text of the templates, the style and the script of the HTML page."""
-    folder = _PACKAGE / "page"
+    folder = _path("page")
     found = (path for kind in PAGE_FILES for path in folder.glob(f"*.{kind}"))
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(found)}
 
 
 def language_schema() -> Path:
     """The JSON Schema of the language."""
-    return _schema("arena.schema.json")
+    return _path("schema/arena.schema.json")
 
 
 def families_schema() -> Path:
     """The JSON Schema of a Hugging Face family table."""
-    return _schema("huggingface.schema.json")
+    return _path("schema/huggingface.schema.json")
 
 
 def family_table() -> Path:
     """The Hugging Face family table that projects copy beside their schema."""
-    return _schema("huggingface.yaml")
+    return _path("schema/huggingface.yaml")
 
 
-def _schema(name: str) -> Path:
-    inside = _PACKAGE / "schema" / name
-    return inside if inside.is_file() else _CHECKOUT / "schema" / name
+def _path(name: str) -> Path:
+    # Not at the top: who only asks whether anything changed needs no paths.
+    from pathlib import Path
+
+    return Path(find(name)).resolve()

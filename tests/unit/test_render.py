@@ -24,8 +24,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arenagen.check import check
+from arenagen.commands.inputs import load_checked
 from arenagen.compile import Checked, Text, check_source, emit, read_schema
 from arenagen.fills import FillError, encode
+from arenagen.leaves import Unknown
 from arenagen.load import load
 from arenagen.model import Fill
 from arenagen.render import argument, black_format, comment, docstring, string_argument
@@ -591,6 +593,15 @@ buffers:
   rows: {doc: Rows., dtype: u8, shape: [max_batch_tokens]}
 """
 
+# No buffer is a plain pointer.
+USES = """
+arena: {class: UsesArena, package: uses_arena, label: uses, doc: One buffer.}
+limits:
+  max_batch_tokens: {tokens: true, minimum: 1, doc: Tokens.}
+buffers:
+  shared: {doc: Shared., uses: {raw: {bytes: max_batch_tokens, doc: Bytes.}}}
+"""
+
 GROUPS = """
 arena: {class: GroupsArena, package: groups_arena, label: groups, doc: Several groups.}
 limits:
@@ -829,15 +840,26 @@ SECTIONS = (
 )
 
 
+def emitted_without_black(source: Checked) -> dict[str, str]:
+    """The files of a package, none of which needed black."""
+
+    def black_format(text: str) -> str:
+        raise AssertionError(f"only black knows the form of this:\n{text}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("arenagen.render.black_format", black_format)
+        return emit(source, "schema.yaml")
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with every package, on the path of imports."""
     folder = tmp_path_factory.mktemp("emitted") / "generated"
-    texts = [COVERAGE, BARE, GROUPS]
+    texts = [COVERAGE, BARE, USES, GROUPS]
     texts += [without(section) for section in SECTIONS]
     texts += [docs_schema(number)[0] for number in (0, 5, 13)]
     for source in (*map(checked, texts), unproven(CORNERS)):
-        for name, content in emit(source, "schema.yaml").items():
+        for name, content in emitted_without_black(source).items():
             path = folder / source.schema.arena.package / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
@@ -867,8 +889,9 @@ def run(folder: Path, *command: str) -> str:
 
 
 def test_emitted_packages_pass_mypy_strict(folder: Path) -> None:
-    packages = ("coverage_arena", "bare_arena", "corners_arena", "no_config")
-    paths = [str(folder / name) for name in packages]
+    packages = ("coverage", "bare", "uses", "corners")
+    paths = [str(folder / f"{name}_arena") for name in packages]
+    paths.append(str(folder / "no_config"))
     cache = f"--cache-dir={folder.parent / 'cache'}"
     assert run(folder, "mypy", "--strict", cache, *paths) == ""
 
@@ -880,9 +903,31 @@ def test_emitted_packages_pass_ruff(folder: Path) -> None:
 
 def test_emitted_modules_are_fixed_points_of_black(folder: Path) -> None:
     for path in folder.glob("*/*.py"):
-        if path.parent.name in ("coverage_arena", "bare_arena", "docs_arena5"):
-            text = path.read_text(encoding="utf-8")
-            assert black_format(text) == text, path
+        text = path.read_text(encoding="utf-8")
+        assert black_format(text) == text, path
+
+
+def test_what_only_black_can_form_is_formed_by_black(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = checked(BARE)
+    expected = emit(source, "schema.yaml")
+
+    def styled(text: str) -> str:
+        raise Unknown
+
+    monkeypatch.setattr("arenagen.render.styled", styled)
+    assert emit(source, "schema.yaml") == expected
+
+
+@pytest.mark.parametrize("name", ["metrale", "atlas"])
+def test_the_packages_of_the_repository_need_no_black(name: str) -> None:
+    source = load_checked(ROOT / "schema" / f"{name}.yaml")
+    files = emitted_without_black(source)
+    folder = ROOT / "generated" / f"{name}_arena"
+    for path, text in files.items():
+        _, _, written = (folder / path).read_text("utf-8").partition("\n")
+        assert text.partition("\n")[2] == written, path
 
 
 @pytest.mark.parametrize("section", SECTIONS)

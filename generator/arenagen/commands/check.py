@@ -9,7 +9,8 @@ import click
 
 from .console import count, shown
 from .inputs import find_pairs, load_checked
-from .options import OUTPUT, SCHEMAS, exits
+from .options import NO_CACHE, OUTPUT, SCHEMAS, exits
+from .recording import Recording
 
 if TYPE_CHECKING:
     from ..disk import Difference
@@ -18,12 +19,20 @@ if TYPE_CHECKING:
 @click.command()
 @SCHEMAS
 @OUTPUT
+@NO_CACHE
+@click.option(
+    "--full",
+    is_flag=True,
+    expose_value=False,
+    help="Trust no earlier run; the default where CI=true.",
+)
 @exits
-def check(schemas: tuple[Path, ...], output: Path | None) -> int:
+def check(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> int:
     """Tell whether a package, and its reference, is what its SCHEMA emits.
 
-    Writes nothing. Exits with 1 and a diff when it is not.
+    Changes no file of yours. Exits with 1 and a diff when it is not.
     """
+    recording = Recording()
     from .. import disk
     from ..compile import emit
     from ..header import PAGE_MARK
@@ -31,8 +40,11 @@ def check(schemas: tuple[Path, ...], output: Path | None) -> int:
 
     differ = False
     for pair in find_pairs(schemas, output):
-        checked = load_checked(pair.schema)
+        seen: dict[str, bytes] = {}
+        checked = load_checked(pair.schema, seen)
         files = emit(checked, pair.schema.name)
+        page = reference(checked.schema, pair.schema.name) if pair.docs else ""
+        recording.add(pair, seen, files, page, checked.warnings)
         found = disk.compare(pair.output, files)
         folder, source = shown(pair.output), shown(pair.schema)
         again = "" if output is None else f" {source} -o {folder}"
@@ -48,7 +60,6 @@ def check(schemas: tuple[Path, ...], output: Path | None) -> int:
         else:
             click.echo(f"{folder}: {len(files)} files, all as {source} says")
         if pair.docs is not None:
-            page = reference(checked.schema, pair.schema.name)
             if changed := disk.compare_file(pair.docs, page, PAGE_MARK):
                 differ = True
                 _print_difference(pair.docs.parent, changed)
@@ -59,6 +70,8 @@ def check(schemas: tuple[Path, ...], output: Path | None) -> int:
                 )
             else:
                 click.echo(f"{shown(pair.docs)}: as {source} says")
+    if not differ and not no_cache and not schemas:
+        recording.store()
     return 1 if differ else 0
 
 

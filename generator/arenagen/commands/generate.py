@@ -8,7 +8,8 @@ import click
 
 from .console import print_problems, shown, written
 from .inputs import find_pairs, load_checked
-from .options import OUTPUT, SCHEMAS, exits
+from .options import NO_CACHE, OUTPUT, SCHEMAS, exits
+from .recording import Recording
 
 # Files of somebody else that are named, of the many that a folder may hold.
 _NAMED = 5
@@ -17,8 +18,9 @@ _NAMED = 5
 @click.command()
 @SCHEMAS
 @OUTPUT
+@NO_CACHE
 @exits
-def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
+def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> int:
     """Emit the package of each SCHEMA, and its reference.
 
     Without SCHEMA, of every one that pyproject.toml lists.
@@ -27,6 +29,7 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
     an earlier run emitted and this one does not. Never touches a file that arenagen
     did not write.
     """
+    recording = Recording()
     from .. import disk
     from ..compile import emit
     from ..header import PAGE_MARK
@@ -35,10 +38,13 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
     # Everything is checked and rendered before the first file is written.
     packages = []
     for pair in find_pairs(schemas, output):
-        checked = load_checked(pair.schema)
+        seen: dict[str, bytes] = {}
+        checked = load_checked(pair.schema, seen)
         print_problems(checked.warnings)
         page = reference(checked.schema, pair.schema.name) if pair.docs else ""
-        packages.append((pair, emit(checked, pair.schema.name), page))
+        files = emit(checked, pair.schema.name)
+        packages.append((pair, files, page))
+        recording.add(pair, seen, files, page, checked.warnings)
     for pair, files, page in packages:
         changes = disk.write(pair.output, files)
         for each in changes:
@@ -52,6 +58,8 @@ def generate(schemas: tuple[Path, ...], output: Path | None) -> int:
         if pair.docs is not None:
             change = disk.write_file(pair.docs, page, PAGE_MARK)
             click.echo(f"{shown(pair.docs)}: {written(change)}")
+    if not no_cache and not schemas:
+        recording.store()
     return 0
 
 

@@ -1,0 +1,168 @@
+"""Black's form without black: random statements, against black itself.
+
+The statements are those that templates emit: sizes, definitions, imports, tables. Each
+is drawn on one line, or with an element a line and a comma behind the last.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from arenagen.leaves import Unknown
+from arenagen.render import black_format
+from arenagen.style import styled
+
+names = st.sampled_from(
+    [
+        *("M", "x", "hidden_size", "num_attention_heads", "GDN_CHUNK"),
+        *("config.linear_num_value_heads", "levers.attn_decode_splitk"),
+    ]
+)
+atoms = st.one_of(names, st.sampled_from(["1", "256", "1099511627776", '"a text"']))
+
+
+def joined(parts: SearchStrategy[list[str]], by: str) -> SearchStrategy[str]:
+    return parts.map(by.join)
+
+
+def expressions(inner: SearchStrategy[str]) -> SearchStrategy[str]:
+    """Formulas as the emitter spells them, with brackets where they are needed."""
+    bracketed = st.one_of(names, inner.map("({})".format), calls(inner))
+    some = st.lists(bracketed, min_size=2, max_size=5)
+    compared = st.tuples(bracketed, st.sampled_from([">", "==", "in"]), bracketed)
+    condition = st.one_of(
+        compared.map(" ".join),
+        joined(st.lists(compared.map(" ".join), min_size=2, max_size=3), " and "),
+        names.map("not {}".format),
+    )
+    return st.one_of(
+        st.sampled_from([" + ", " - ", " * ", " // "]).flatmap(
+            lambda operator: joined(some, operator)
+        ),
+        calls(inner),
+        st.tuples(bracketed, condition, inner).map(
+            lambda parts: "{} if {} else {}".format(*parts)
+        ),
+        bracketed.map("-{}".format),
+    )
+
+
+def calls(inner: SearchStrategy[str]) -> SearchStrategy[str]:
+    """Calls with arguments by place and by name."""
+    arguments = st.lists(
+        st.one_of(inner, inner.map("key_word={}".format)), max_size=5
+    ).map(lambda each: sorted(each, key=lambda text: text.startswith("key_word=")))
+    functions = st.sampled_from(["max", "min", "q12_batched_scratch_bytes", "x.count"])
+    return st.tuples(functions, joined(arguments, ", ")).map(
+        lambda parts: "{}({})".format(*parts)
+    )
+
+
+formulas = st.recursive(atoms, expressions, max_leaves=14)
+texts = st.sampled_from(["of_it" * count for count in (0, 1, 4, 6)])
+
+
+@st.composite
+def definitions(draw: st.DrawFn) -> str:
+    kinds = st.sampled_from(["int", "int | None = None", "ModelConfig"])
+    parameters = draw(st.lists(kinds, max_size=6))
+    listed = ", ".join(f"tokens_{i}: {kind}" for i, kind in enumerate(parameters))
+    return f"def place_{draw(texts)}({listed}) -> Layout:\n    return 1"
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> str:
+    """A list with an element a line, indented in whatever way."""
+    elements = draw(st.lists(formulas, min_size=1, max_size=4))
+    pad = draw(st.sampled_from(["", "    ", "        "]))
+    start, end = draw(
+        st.sampled_from(
+            [("x = max(", ")"), ("f(", ")"), ("T: Final[dict[str, int]] = [", "]")]
+        )
+    )
+    comment = draw(st.sampled_from(["", f"{pad}# what comes first\n"]))
+    lines = "".join(f"{pad}{each},\n" for each in elements)
+    return f"{start}\n{comment}{lines}{end}"
+
+
+statements = st.one_of(
+    st.tuples(st.sampled_from(["x", "self.some_longer_name"]), formulas).map(
+        " = ".join
+    ),
+    formulas.map("x = ({})".format),
+    formulas.map("total: int = {}".format),
+    formulas.map("if {}:\n    pass".format),
+    formulas.map("for each in {}:\n    pass".format),
+    formulas.map("check_int({}, 1, self.some_longer_name_of_it)".format),
+    formulas.map("x = (1, {},)".format),
+    definitions(),
+    tables(),
+    texts.map("from .runtime.memory import EMPTY_PLAN, Member{}, ZeroPlan".format),
+)
+
+
+@settings(max_examples=250)
+@given(statements)
+def test_a_statement_is_formed_as_black_does(text: str) -> None:
+    try:
+        ours = styled(f"{text}\n")
+    except Unknown:
+        # What is in two pairs of brackets is never emitted.
+        assert "((" in text
+        return
+    assert ours == black_format(f"{text}\n")
+
+
+@settings(max_examples=60)
+@given(formulas, texts)
+def test_a_method_is_formed_as_black_does(formula: str, name: str) -> None:
+    head = f"class A:\n    def f_{name}(self, one: int) -> int:"
+    text = f"{head}\n        return {formula}\n"
+    try:
+        ours = styled(text)
+    except Unknown:
+        assert "((" in text
+        return
+    assert ours == black_format(text)
+
+
+LONG = ", ".join(["long_name_of_it"] * 6)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"with open({LONG}) as file:\n    pass\n",
+        f"async def f({LONG}):\n    pass\n",
+        f"x = [lambda a, b: a, {LONG}]\n",
+        f"x = (({LONG}))\n",
+        'x = f(\n    """a""", 1)\n',
+        "x = f(a,  # why\n    b)\n",
+        "x = f('\N{BULLET}')\n",
+        "x = f(\n",
+    ],
+)
+def test_what_is_not_known_is_not_guessed(text: str) -> None:
+    with pytest.raises(Unknown):
+        styled(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import a\n\n\n\n\nclass A:\n\n\n    x: int\n\n\n", None),
+        ("import a\n\n\nX = 1\n", "import a\n\nX = 1\n"),
+        ("import a\n\n# c\ndef f(): ...\n", "import a\n\n\n# c\ndef f(): ...\n"),
+        ("import a\n\nfrom b import c\n", "import a\n\nfrom b import c\n"),
+    ],
+)
+def test_blank_lines_are_those_of_black(text: str, expected: str | None) -> None:
+    ours = styled(text)
+    if expected is not None:
+        assert ours == expected
+    else:
+        assert ours == "import a\n\n\nclass A:\n\n    x: int\n"
+    assert ours == black_format(text)
