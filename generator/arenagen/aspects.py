@@ -161,6 +161,7 @@ def _buffer(buffer: Buffer) -> Aspects:
     yield "min_bytes", _formula(buffer.min_bytes)
     yield "token_major", _flag(buffer.token_major)
     yield "groups", _list(name for name, _ in buffer.groups)
+    yield "zeroed regions", _list(f"{e.group}: {e.path}" for e in buffer.zero_regions)
     yield "checksum", _flag(buffer.checksum)
     yield "init", None if buffer.init is None else str(buffer.init)
     yield "carve", _flag(buffer.carve)

@@ -511,6 +511,13 @@ _MEANING = (
         "Size it by a formula that never shrinks as the tokens grow.",
         "warning",
     ),
+    Code(
+        "AR085",
+        "unknown region",
+        "A group is to clear a region of a buffer that the buffer does not have.",
+        "Correct the path: `region`, `use.region`, or `region.inner` inside a named "
+        "layout.",
+    ),
 )
 
 _EXTENDING = (

@@ -360,6 +360,8 @@ def check_groups(symbols: Symbols) -> Iterator[Problem]:
         if buffer.token_major
         for name, _ in buffer.groups
     }
+    # The place and the bytes of a region are those of the pass.
+    leading |= {each.group for buffer in schema.buffers for each in buffer.zero_regions}
     for group in schema.groups:
         if group.rows_method is not None and group.name not in leading:
             yield Problem(
@@ -391,6 +393,7 @@ def check_unused(symbols: Symbols) -> Iterator[Problem]:
         if lever.arms:
             read[lever.name] += 1
     groups = {name for buffer in schema.buffers for name, _ in buffer.groups}
+    groups |= {each.group for buffer in schema.buffers for each in buffer.zero_regions}
     sections: tuple[tuple[str, tuple[Named, ...]], ...] = (
         ("lever", schema.levers),
         ("config field", schema.config),

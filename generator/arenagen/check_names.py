@@ -10,7 +10,9 @@ from typing import Protocol
 
 from . import naming
 from .errors import Problem, Span, did_you_mean
+from .members import region_paths
 from .model import (
+    Buffer,
     Bytes,
     Extent,
     Region,
@@ -339,6 +341,7 @@ def check_references(symbols: Symbols) -> Iterator[Problem]:
         for name, span in buffer.groups:
             if name not in groups:
                 yield _unknown("group", name, span, groups)
+        yield from _unknown_regions(buffer, symbols, groups)
     for trim in schema.trims:
         for name, span in trim.buffers:
             if name not in symbols.buffers:
@@ -350,6 +353,32 @@ def check_references(symbols: Symbols) -> Iterator[Problem]:
     for name in arena.log_fields:
         if name not in symbols.fields:
             yield _unknown("config field", name, arena.places[name], symbols.fields)
+
+
+def _unknown_regions(
+    buffer: Buffer, symbols: Symbols, groups: set[str]
+) -> Iterator[Problem]:
+    """Groups and paths of the regions that an entry `zero` lists."""
+    known = list(region_paths(buffer, symbols))
+    told: set[Span] = set()
+    for member in buffer.zero_regions:
+        if member.group not in groups and member.group_span not in told:
+            told.add(member.group_span)
+            yield _unknown("group", member.group, member.group_span, groups)
+        if member.path in known:
+            continue
+        inside = [each for each in known if each.startswith(f"{member.path}.")]
+        hint = did_you_mean(member.path, known)
+        if inside:
+            hint = f"several regions lie there; name one of: {', '.join(inside)}"
+        elif not known:
+            hint = "it has no regions; list the group itself to clear all of it"
+        yield Problem(
+            "AR085",
+            f"no region of `{buffer.name}` is named `{member.path}`",
+            member.span,
+            hint=hint,
+        )
 
 
 def _unknown(what: str, name: str, span: Span, known: Iterable[str]) -> Problem:

@@ -15,6 +15,7 @@ from .commands.diff import diff
 from .commands.docs import docs
 from .commands.doctor import doctor
 from .commands.explain import explain
+from .commands.fit import fit
 from .commands.generate import generate
 from .commands.lint import lint
 from .commands.report import report
@@ -34,6 +35,7 @@ for command in (
     lint,
     sizes,
     explain,
+    fit,
     zero_plan,
     diff,
     docs,

@@ -1,6 +1,7 @@
 """From texts to files: the whole pipeline as pure functions.
 
-Reads nothing and writes nothing, so that generate, check, lint and tests share it.
+Reads nothing and writes nothing, so that generate, check, lint and tests share it: the
+bytes of what a schema extends come from a function of the caller's.
 """
 
 from __future__ import annotations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .formula import Binary, Expr, spell
 from .model import (
     Buffer,
@@ -53,8 +55,15 @@ def _use_text(use: Use) -> str:
     return text if use.when is None else f"{text} when {spell(use.when.expr)}"
 
 
-def buffer_details(buffer: Buffer, methods: list[str]) -> list[str]:
-    """The facts of a buffer, a sentence each."""
+def buffer_details(
+    buffer: Buffer,
+    methods: Iterable[str],
+    region_methods: Iterable[tuple[str, str]] = (),
+) -> list[str]:
+    """The facts of a buffer, a sentence each.
+
+    methods: those that clear it; region_methods: those that clear a region of it.
+    """
     lines = [_sentence(extent_text(buffer.extent))]
     if buffer.min_bytes is not None:
         lines.append(f"At least {_bytes_text(buffer.min_bytes.expr)}.")
@@ -69,6 +78,8 @@ def buffer_details(buffer: Buffer, methods: list[str]) -> list[str]:
         lines.append(f"Filled with {buffer.init} at construction.")
     if methods:
         lines.append(f"Cleared by {', '.join(methods)}.")
+    for method, path in region_methods:
+        lines.append(f"Of it, {path} is cleared by {method}.")
     if buffer.checksum:
         lines.append("In the checksum probe.")
     return lines

@@ -134,6 +134,7 @@ def explain(
     buffer = known[name]
     methods = {group.name: group.method for group in schema.groups}
     cleared = [methods[group] for group, _ in buffer.groups]
+    regions = [(methods[each.group], each.path) for each in buffer.zero_regions]
     full = _sized(schema, buffer, inputs) if inputs is not None else None
     of_pass = None
     if inputs is not None and tokens is not None:
@@ -148,7 +149,7 @@ def explain(
     return Explanation(
         name=name,
         doc=buffer.doc,
-        details=tuple(buffer_details(buffer, cleared)),
+        details=tuple(buffer_details(buffer, cleared, regions)),
         terms=_terms(schema, buffer, inputs),
         full=full,
         tokens=tokens,

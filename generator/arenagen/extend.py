@@ -116,7 +116,8 @@ class _Laying:
             assert section is None or isinstance(section, Mapping)
             if name == "arena":
                 value = _without(value, "extends")
-                section = section and _without(section, "package")
+                if section is not None:
+                    section = _without(section, "package")
             if section is not None:
                 lay = self._merge if name == "arena" else self._entries
                 value = lay(section, value, name)

@@ -32,6 +32,7 @@ from .model import (
     Limit,
     Parameter,
     Region,
+    RegionMember,
     Regions,
     Schema,
     Shape,
@@ -55,9 +56,10 @@ Constants: TypeAlias = dict[str, Value]
 
 
 def load(text: str, file: str) -> Schema:
-    """The model of a schema. Raises InputProblems with everything wrong in its shape.
+    """The model of a whole schema, which extends no other.
 
-    The result is not yet checked: names may be unknown and formulas mistyped.
+    Raises InputProblems with everything wrong in its shape. The result is not yet
+    checked: names may be unknown and formulas mistyped.
     """
     return load_nodes(shaped(parse_yaml(text, file)))
 
@@ -459,6 +461,7 @@ class _Loader:
             min_bytes=self._optional_formula(node, "min_bytes"),
             token_major=_flag(node, "token_major"),
             groups=_references(node, "zero"),
+            zero_regions=tuple(_zero_regions(node)),
             checksum=_flag(node, "checksum"),
             init=self._init(node),
             carve=_flag(node, "carve"),
@@ -631,6 +634,16 @@ def _references(node: Node | None, key: str) -> tuple[tuple[str, Span], ...]:
     return tuple(
         (str(item.value), item.span) for item in value.items if isinstance(item, Scalar)
     )
+
+
+def _zero_regions(node: Mapping) -> Iterator[RegionMember]:
+    """The regions of a buffer that its entry `zero` lists by their groups."""
+    value = node.get("zero")
+    for item in value.items if isinstance(value, Sequence) else ():
+        for key, paths in item.entries if isinstance(item, Mapping) else ():
+            for path in paths.items if isinstance(paths, Sequence) else ():
+                assert isinstance(path, Scalar)
+                yield RegionMember(str(key.value), str(path.value), key.span, path.span)
 
 
 def _number(node: Mapping, key: str, default: int) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .formula import quote
 from .imports import Imports
-from .lower_buffers import BufferLowering, lower_group
+from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
 from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
 from .model import Limit, Schema
@@ -72,7 +72,7 @@ class _ArenaLowering(BufferLowering):
             shapes=self.shapes(),
             shape_locals=self.shape_locals(),
             trims=tuple(self.trim(each) for each in schema.trims),
-            groups=tuple(lower_group(each, schema, by_name) for each in schema.groups),
+            groups=tuple(self.group(each, by_name) for each in schema.groups),
             slab_order=tuple(slab_order(schema.buffers)),
             checksum_lever=next(
                 (each.name for each in schema.levers if each.arms == "checksum"), ""
@@ -145,6 +145,8 @@ class _ArenaLowering(BufferLowering):
             arena.add("runtime.memory", "EMPTY_PLAN", "ZeroRange")
         if any(group.rows_method for group in self.schema.groups):
             arena.add("runtime.memory", "ZeroPlan")
+        if any(buffer.zero_regions for buffer in self.schema.buffers):
+            arena.add("runtime.regions", "region_runs")
         arena.add("runtime.tensor", "TensorView")
         arena.add("runtime.view", "shape_of_view", "view_device")
         arena.add("shapes", "Shapes", "buffer_shapes")

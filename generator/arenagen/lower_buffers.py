@@ -11,19 +11,19 @@ from .fills import fill_pattern
 from .formula import Call, Expr, IfElse, Int, Logic, Name, spell
 from .lower_scope import FACTS, Scope, bytes_literal
 from .lower_uses import UseLowering
+from .members import region_members, whole_members
 from .model import (
     Buffer,
     Formula,
     Group,
     Regions,
-    Schema,
     Shape,
     SingleExtent,
     Trim,
     Use,
     Uses,
 )
-from .plan import BufferView, GroupView, ShapeView, TrimView
+from .plan import BufferView, GroupView, RegionMemberView, ShapeView, TrimView
 from .plan_parts import StatementView
 from .symbols import extent_formulas, layout_calls, layout_formulas
 
@@ -50,16 +50,20 @@ class BufferLowering(UseLowering):
         fill = "" if buffer.init is None else bytes_literal(fill_pattern(buffer))
         methods = {group.name: group.method for group in self.schema.groups}
         groups = [methods[name] for name, _ in buffer.groups]
+        regions = tuple(
+            (methods[each.group], each.path) for each in buffer.zero_regions
+        )
         return BufferView(
             name=buffer.name,
             bytes_name=naming.bytes_accessor(buffer.name),
             doc=buffer.doc,
-            details=tuple(buffer_details(buffer, groups)),
+            details=tuple(buffer_details(buffer, groups, regions)),
             dtype=buffer.dtype.name if buffer.dtype else "",
             extent=extent_text(buffer.extent),
             gate=spell(buffer.when.expr) if buffer.when else "",
             otherwise=spell(buffer.otherwise.expr) if buffer.otherwise else "",
             groups=tuple(groups),
+            region_groups=regions,
             inputs=self.inputs(buffer),
             token_major=buffer.token_major,
             checksum=buffer.checksum,
@@ -206,6 +210,32 @@ class BufferLowering(UseLowering):
             ),
         )
 
+    def group(self, group: Group, views: dict[str, BufferView]) -> GroupView:
+        """A zeroing group with the views of its members."""
+        regions = tuple(
+            RegionMemberView(
+                each.buffer.name,
+                each.path,
+                naming.place_function(
+                    each.buffer.name, each.use.name if each.use else ""
+                ),
+                each.steps,
+            )
+            for each in region_members(self.schema, self.symbols, group.name)
+        )
+        for region in regions:
+            self.modules["arena"].add("uses", region.place)
+        return GroupView(
+            name=group.name,
+            doc=group.doc,
+            method=group.method,
+            rows_method=group.rows_method or "",
+            buffers=tuple(
+                views[each.name] for each in whole_members(self.schema, group.name)
+            ),
+            regions=regions,
+        )
+
     def trim(self, trim: Trim) -> TrimView:
         scope = self.sizes_scope("sizes")
         condition = scope.text(trim.when.expr, trim.name)
@@ -224,21 +254,3 @@ def _largest(parts: list[tuple[Expr, str]]) -> Expr:
         for size, comment in parts
     )
     return Name(f"max({inside}\n)")
-
-
-def lower_group(
-    group: Group, schema: Schema, views: dict[str, BufferView]
-) -> GroupView:
-    """A zeroing group with the views of its members."""
-    members = [
-        each
-        for each in schema.buffers
-        if group.name in {name for name, _ in each.groups}
-    ]
-    return GroupView(
-        name=group.name,
-        doc=group.doc,
-        method=group.method,
-        rows_method=group.rows_method or "",
-        buffers=tuple(views[each.name] for each in members),
-    )

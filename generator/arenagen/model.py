@@ -283,6 +283,16 @@ class Group:
     places: Places = field(default_factory=dict, compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class RegionMember:
+    """A region of a buffer that a zeroing group holds, by its path."""
+
+    group: str
+    path: str
+    group_span: Span = field(compare=False)
+    span: Span = field(compare=False)
+
+
 Fill: TypeAlias = Literal["zeros", "ones"] | int | float
 
 
@@ -299,6 +309,7 @@ class Buffer:
     min_bytes: Formula | None
     token_major: bool
     groups: tuple[tuple[str, Span], ...]
+    zero_regions: tuple[RegionMember, ...]
     checksum: bool
     init: Fill | None
     carve: bool

@@ -237,6 +237,7 @@ class BufferView:
     gate: str
     otherwise: str
     groups: tuple[str, ...]
+    region_groups: tuple[tuple[str, str], ...]
     inputs: tuple[str, ...]
     token_major: bool
     checksum: bool
@@ -286,6 +287,23 @@ class TrimView:
 
 
 @dataclass(frozen=True, slots=True)
+class RegionMemberView:
+    """A region that a zeroing group holds: the function that lays its use out, and the
+    names from there on.
+    """
+
+    buffer: str
+    path: str
+    place: str
+    steps: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """What a plan and an error call it."""
+        return f"{self.buffer}.{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
 class GroupView:
     """A zeroing group and its two methods."""
 
@@ -294,11 +312,28 @@ class GroupView:
     method: str
     rows_method: str
     buffers: tuple[BufferView, ...]
+    regions: tuple[RegionMemberView, ...]
 
     @property
     def memsets(self) -> int:
         """Memsets of either method at most."""
-        return len(self.buffers)
+        return len(self.buffers) + len(self.regions)
+
+    @property
+    def entries(self) -> str:
+        """The constant that lists the regions."""
+        return f"_{self.method.upper()}_REGIONS"
+
+    @property
+    def leading(self) -> tuple[str, ...]:
+        """The buffers of which a pass clears a part."""
+        return tuple(each.name for each in self.buffers if each.token_major)
+
+    @property
+    def members(self) -> str:
+        """The names of all members."""
+        names = [each.name for each in self.buffers]
+        return ", ".join([*names, *(each.label for each in self.regions)])
 
     @property
     def docs(self) -> tuple[str, ...]:
@@ -308,21 +343,30 @@ class GroupView:
             f"Enqueue on the stream {count(self.memsets, 'memset')} at most, one for "
             "each member that exists, cleared in full; in a slab, one for each run of "
             "members that lie side by side.",
-            f"Members: {', '.join(each.name for each in self.buffers)}.",
+            f"Members: {self.members}.",
         )
 
     @property
     def rows_docs(self) -> tuple[str, ...]:
         """Paragraphs of the docstring of the method limited to a pass."""
-        leading = sum(each.token_major for each in self.buffers)
+        parts = []
+        if self.leading:
+            parts.append(
+                f"Of each of the {len(self.leading)} token-major members, clear its "
+                "size formula's bytes at that many tokens, padding and floors included."
+            )
+        if self.regions:
+            parts.append(
+                "A region is cleared where it lies in a pass of that many tokens: "
+                f"{', '.join(each.label for each in self.regions)}."
+            )
         full = [each.name for each in self.buffers if not each.token_major]
-        rest = f" The others are cleared in full: {', '.join(full)}." if full else ""
+        if full:
+            parts.append(f"The others are cleared in full: {', '.join(full)}.")
         return (
             f"{self.method}, but only what a pass of `tokens` tokens can touch.",
-            f"Enqueue on the stream {count(self.memsets, 'memset')} at most. Of each "
-            f"of the {leading} token-major members, clear its size formula's bytes at "
-            f"that many tokens, padding and floors included.{rest} From the token "
-            f"limit on, the same as {self.method}.",
+            f"Enqueue on the stream {count(self.memsets, 'memset')} at most. "
+            f"{' '.join(parts)} From the token limit on, the same as {self.method}.",
             "Raise ConfigError for less than 1 token.",
         )
 
@@ -440,6 +484,11 @@ class ArenaView:
         if self.checksum_lever:
             return f"(force or self.levers.{self.checksum_lever})"
         return "force"
+
+    @property
+    def region_groups(self) -> tuple[GroupView, ...]:
+        """The zeroing groups that hold regions."""
+        return tuple(each for each in self.groups if each.regions)
 
     @property
     def first_method(self) -> str:

@@ -12,6 +12,7 @@ from .describe import extent_text, shape_text
 from .formula import Binary, Call, Expr, Int, Name, spell
 from .header import page_header
 from .markdown import code, table, text
+from .members import region_members, whole_members
 from .model import (
     Buffer,
     Bytes,
@@ -153,6 +154,8 @@ def _facts(schema: Schema, symbols: Symbols, buffer: Buffer) -> Lines:
         )
     if buffer.groups:
         yield f"- cleared by {_links('group', (name for name, _ in buffer.groups))}"
+    for member in buffer.zero_regions:
+        yield f"- {code(member.path)} of it cleared by {_link('group', member.group)}"
     if buffer.checksum:
         yield "- in the checksum probe"
     if buffer.init is not None:
@@ -412,13 +415,20 @@ def _parameters(parameters: Sequence[Parameter]) -> Lines:
         yield from ("", *table(("parameter", "type", "doc"), rows))
 
 
+def _group_members(schema: Schema, group: str) -> str:
+    regions = region_members(schema, Symbols(schema), group)
+    whole = [_link("buffer", each.name) for each in whole_members(schema, group)]
+    parts = [f"{_link('buffer', each.buffer.name)}.{each.path}" for each in regions]
+    return ", ".join([*whole, *parts])
+
+
 def _groups(schema: Schema) -> Lines:
     rows = [
         (
             _anchor("group", group.name),
             code(group.method),
             code(group.rows_method or ""),
-            _links("buffer", _members(schema, group.name)),
+            _group_members(schema, group.name),
             text(group.doc),
         )
         for group in schema.groups
@@ -426,10 +436,6 @@ def _groups(schema: Schema) -> Lines:
     if rows:
         header = ("group", "method", "of a pass", "buffers", "doc")
         yield from table(header, rows)
-
-
-def _members(schema: Schema, group: str) -> list[str]:
-    return [each.name for each in schema.buffers if group in dict(each.groups)]
 
 
 def _trims(schema: Schema) -> Lines:

@@ -370,6 +370,33 @@ class Sizing(Scope):
             yield region, start, nbytes
             end = start + nbytes
 
+    def region(
+        self, buffer: Buffer, use: Use | None, steps: Sequence[str]
+    ) -> tuple[int, int] | None:
+        """First byte and bytes of a region, None where a gate on the way is false."""
+        for gate in (buffer.when, use.when if use else None):
+            if gate is not None and not evaluate(gate.expr, self):
+                return None
+        extent = use.extent if use else buffer.extent
+        assert not isinstance(extent, Uses)
+        scope: Scope = self
+        start = 0
+        for step in steps:
+            if isinstance(extent, LayoutCall):
+                layout = self.symbols.layouts[extent.layout]
+                scope = self.inside(layout, self.layout_arguments(extent, scope))
+                extent = layout.regions
+            assert isinstance(extent, Regions)
+            places = {
+                region.name: (region, offset)
+                for region, offset, _ in self.regions(extent, scope)
+            }
+            if step not in places:
+                return None
+            region, offset = places[step]
+            extent, start = region.extent, start + offset
+        return start, self.extent_bytes(extent, scope)
+
     def _inputs_of(self, formulas: list[Expr]) -> str:
         read = {
             name

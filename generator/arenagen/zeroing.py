@@ -10,20 +10,29 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from .errors import ArenagenError
+from .members import region_members, whole_members
 from .model import Group, Schema
 from .placement import slab_offsets
-from .sizing import Inputs, size_arena
+from .sizing import Inputs, Sizing, size_arena
+from .symbols import Symbols
 
 Placement: TypeAlias = Literal["separate", "slab"]
 
 
 @dataclass(frozen=True, slots=True)
 class ZeroRange:
-    """A run of bytes that one memset clears; the offset counts in its allocation."""
+    """A run of bytes that one memset clears; the offset counts in its allocation.
+
+    buffers: those that it covers, `buffer.region` where only a region is a member.
+    """
 
     buffers: tuple[str, ...]
     offset: int
     nbytes: int
+
+
+# What is cleared of each buffer, offsets counted from its start.
+Pieces: TypeAlias = dict[str, list[ZeroRange]]
 
 
 def find_group(schema: Schema, method: str | None) -> Group:
@@ -46,53 +55,86 @@ def zero_plan(
 
     Raises ArenagenError for tokens of a group that has no method limited to a pass.
     """
-    full = {each.name: each.nbytes for each in size_arena(schema, inputs).buffers}
-    wanted = {
-        buffer.name: full[buffer.name]
-        for buffer in schema.buffers
-        if group.name in {name for name, _ in buffer.groups} and full[buffer.name]
-    }
-    if tokens is not None:
-        wanted = _of_pass(schema, inputs, group, tokens, wanted)
-    if placement == "separate":
-        return [ZeroRange((name,), 0, nbytes) for name, nbytes in wanted.items()]
-    return _merge(slab_offsets(schema.buffers, full), full, wanted)
-
-
-def _of_pass(
-    schema: Schema, inputs: Inputs, group: Group, tokens: int, wanted: dict[str, int]
-) -> dict[str, int]:
+    full = _sizes(schema, inputs)
     limit = schema.token_limit
-    if group.rows_method is None:
-        raise ArenagenError(f"`{group.method}` has no form that is limited to a pass")
-    if tokens < limit.minimum:
-        raise ArenagenError(f"a pass of {tokens} tokens; at least {limit.minimum}")
-    if tokens >= inputs.limits[limit.name]:
-        return wanted
-    limits = {**inputs.limits, limit.name: tokens}
-    part = size_arena(schema, replace(inputs, limits=limits))
-    rows = {each.name: each.nbytes for each in part.buffers}
-    leading = {buffer.name for buffer in schema.buffers if buffer.token_major}
-    cut = {
-        name: min(rows[name], nbytes) if name in leading else nbytes
-        for name, nbytes in wanted.items()
-    }
-    return {name: nbytes for name, nbytes in cut.items() if nbytes}
+    of_pass = inputs
+    if tokens is not None:
+        if group.rows_method is None:
+            name = group.method
+            raise ArenagenError(f"`{name}` has no form that is limited to a pass")
+        if tokens < limit.minimum:
+            raise ArenagenError(f"a pass of {tokens} tokens; at least {limit.minimum}")
+        if tokens < inputs.limits[limit.name]:
+            limits = {**inputs.limits, limit.name: tokens}
+            of_pass = replace(inputs, limits=limits)
+    rows = full if of_pass is inputs else _sizes(schema, of_pass)
+    pieces: Pieces = {}
+    for buffer in whole_members(schema, group.name):
+        nbytes = full[buffer.name]
+        if buffer.token_major:
+            nbytes = min(nbytes, rows[buffer.name])
+        if nbytes:
+            pieces[buffer.name] = [ZeroRange((buffer.name,), 0, nbytes)]
+    pieces |= _region_pieces(schema, group, of_pass, full)
+    if placement == "separate":
+        return [piece for each in pieces.values() for piece in each]
+    return _merge(slab_offsets(schema.buffers, full), full, pieces)
+
+
+def _sizes(schema: Schema, inputs: Inputs) -> dict[str, int]:
+    return {each.name: each.nbytes for each in size_arena(schema, inputs).buffers}
+
+
+def _region_pieces(
+    schema: Schema, group: Group, inputs: Inputs, full: dict[str, int]
+) -> Pieces:
+    """The regions of a group that exist, those side by side as one."""
+    symbols = Symbols(schema)
+    sizing = Sizing(schema, inputs, symbols)
+    found: Pieces = {}
+    for member in region_members(schema, symbols, group.name):
+        capacity = full[member.buffer.name]
+        span = sizing.region(member.buffer, member.use, member.steps)
+        if span is None or span[0] >= capacity or not span[1]:
+            continue
+        nbytes = min(span[1], capacity - span[0])
+        piece = ZeroRange((member.label,), span[0], nbytes)
+        found.setdefault(member.buffer.name, []).append(piece)
+    return {name: _joined(pieces) for name, pieces in found.items()}
+
+
+def _joined(pieces: list[ZeroRange]) -> list[ZeroRange]:
+    joined: list[ZeroRange] = []
+    for piece in sorted(pieces, key=lambda each: each.offset):
+        last = joined[-1] if joined else None
+        if last and piece.offset <= last.offset + last.nbytes:
+            end = max(last.offset + last.nbytes, piece.offset + piece.nbytes)
+            names = (*last.buffers, *piece.buffers)
+            joined[-1] = ZeroRange(names, last.offset, end - last.offset)
+        else:
+            joined.append(piece)
+    return joined
 
 
 def _merge(
-    offsets: dict[str, int], sizes: dict[str, int], wanted: dict[str, int]
+    offsets: dict[str, int], sizes: dict[str, int], pieces: Pieces
 ) -> list[ZeroRange]:
     plan: list[ZeroRange] = []
-    before = ""
-    for name, offset in offsets.items():
-        if name in wanted:
+    # Whether all is cleared up to the start of the buffer at hand.
+    reached = False
+    for name, start in offsets.items():
+        whole = False
+        for piece in pieces.get(name, ()):
             last = plan[-1] if plan else None
-            # A buffer that is cleared in part leaves bytes that the next must not join.
-            if last and last.buffers[-1] == before and wanted[before] == sizes[before]:
-                length = offset + wanted[name] - last.offset
-                plan[-1] = ZeroRange((*last.buffers, name), last.offset, length)
+            if last and reached and piece.offset == 0:
+                length = start + piece.nbytes - last.offset
+                names = (*last.buffers, *piece.buffers)
+                plan[-1] = ZeroRange(names, last.offset, length)
             else:
-                plan.append(ZeroRange((name,), offset, wanted[name]))
-        before = name
+                plan.append(
+                    ZeroRange(piece.buffers, start + piece.offset, piece.nbytes)
+                )
+            reached = False
+            whole = piece.offset + piece.nbytes == sizes[name]
+        reached = whole
     return plan

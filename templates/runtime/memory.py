@@ -13,11 +13,14 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 from .backend import GpuBackend, Stream
 from .device import NULL, DevicePtr
 from .errors import AllocationError, BackendError, ClearError, ConfigError
+from .regions import RegionRun
 
 # A pointer and the bytes from it on.
 Range: TypeAlias = tuple[DevicePtr, int]
 # A buffer's name, its pointer, and the bytes of it to clear.
 Member: TypeAlias = tuple[str, DevicePtr, int]
+# Names, and the offset and bytes of what is cleared of one buffer.
+_Piece: TypeAlias = tuple[tuple[str, ...], int, int]
 Failures: TypeAlias = tuple[tuple[str, Exception], ...]
 Placement: TypeAlias = Literal["separate", "slab"]
 PLACEMENTS: Final[tuple[Placement, ...]] = ("separate", "slab")
@@ -26,7 +29,8 @@ PLACEMENTS: Final[tuple[Placement, ...]] = ("separate", "slab")
 class ZeroRange(NamedTuple):
     """A run of bytes that one memset clears.
 
-    buffers: the buffers that it covers, in order of address.
+    buffers: the buffers that it covers, in order of address; `buffer.region` where only
+        a region of one is a member.
     offset: bytes from the start of the allocation.
     nbytes: its length; between two buffers it covers their padding too.
     """
@@ -73,8 +77,11 @@ class Memory(Protocol):
         """Free every pointer, whatever earlier frees raised; return the failures."""
         ...
 
-    def plan(self, *members: Member) -> ZeroPlan:
-        """The fewest memsets that clear the members and no byte of another buffer."""
+    def plan(self, *members: Member, regions: Sequence[RegionRun] = ()) -> ZeroPlan:
+        """The fewest memsets that clear the members and no byte of another buffer.
+
+        regions: parts to clear of buffers that are no members.
+        """
         ...
 
 
@@ -104,11 +111,13 @@ class SeparateMemory:
         """Free every pointer that is not NULL; return the failures in order."""
         return _free_all(self._gpu, owned)
 
-    def plan(self, *members: Member) -> ZeroPlan:
+    def plan(self, *members: Member, regions: Sequence[RegionRun] = ()) -> ZeroPlan:
         """One memset a member: allocations are never merged, even side by side."""
         live = [each for each in members if each[1] and each[2]]
         ranges = tuple((ptr, nbytes) for _, ptr, nbytes in live)
         shown = tuple(ZeroRange((name,), 0, nbytes) for name, _, nbytes in live)
+        ranges += tuple((each.ptr, each.nbytes) for each in regions)
+        shown += tuple(ZeroRange(e.names, e.offset, e.nbytes) for e in regions)
         return ZeroPlan(ranges, shown, _prepare(self._gpu, ranges))
 
 
@@ -175,23 +184,32 @@ class SlabMemory:
         base, self._base = self._base, NULL
         return _free_all(self._gpu, [(self._label, base)])
 
-    def plan(self, *members: Member) -> ZeroPlan:
-        """One memset a run of members that lie side by side and are cleared whole."""
-        wanted = {name: nbytes for name, ptr, nbytes in members if ptr and nbytes}
+    def plan(self, *members: Member, regions: Sequence[RegionRun] = ()) -> ZeroPlan:
+        """One memset a run of members that lie side by side and are cleared whole.
+
+        A region joins the buffer before it where both reach to where the other begins.
+        """
+        pieces: dict[str, list[_Piece]] = {
+            name: [((name,), 0, nbytes)]
+            for name, ptr, nbytes in members
+            if ptr and nbytes
+        }
+        for run in regions:
+            piece = (run.names, run.offset, run.nbytes)
+            pieces.setdefault(run.buffer, []).append(piece)
         shown: list[ZeroRange] = []
-        for name, offset in self._offsets.items():
-            if name not in wanted:
-                continue
-            nbytes = wanted[name]
-            if shown:
-                names, start, _ = shown[-1]
-                last = names[-1]
-                whole = wanted[last] == self._sizes[last]
-                if whole and self._next.get(last) == name:
-                    length = offset + nbytes - start
-                    shown[-1] = ZeroRange((*names, name), start, length)
-                    continue
-            shown.append(ZeroRange((name,), offset, nbytes))
+        # The buffer up to whose start all is cleared.
+        reached: str | None = None
+        for buffer, start in self._offsets.items():
+            for names, offset, nbytes in pieces.get(buffer, ()):
+                if reached == buffer and offset == 0:
+                    last = shown[-1]
+                    length = start + nbytes - last.offset
+                    shown[-1] = ZeroRange((*last.buffers, *names), last.offset, length)
+                else:
+                    shown.append(ZeroRange(names, start + offset, nbytes))
+                whole = offset + nbytes == self._sizes[buffer]
+                reached = self._next.get(buffer) if whole else None
         ranges = tuple(
             (self._base.offset(offset), nbytes) for _, offset, nbytes in shown
         )

@@ -268,11 +268,13 @@ class Selfcheck:
         self,
         arena: Any,
         recorder: Recorder,
-        pointers: Mapping[str, DevicePtr],
+        every: Mapping[str, DevicePtr],
         sizes: Mapping[str, int],
     ) -> None:
         methods = dict.fromkeys(
-            method for info in self._buffers.values() for method in info.groups
+            method
+            for info in self._buffers.values()
+            for method in (*info.groups, *dict(info.region_groups))
         )
         one = self._sizes_of_pass(1)
         for method in methods:
@@ -282,7 +284,15 @@ class Selfcheck:
                 if method in info.groups
             }
             full = getattr(arena, method)
+            apart = {
+                name
+                for name, info in self._buffers.items()
+                if method in dict(info.region_groups) and name not in members
+            }
+            pointers = {name: ptr for name, ptr in every.items() if name not in apart}
             self._one_zeroing(recorder, pointers, sizes, method, full, members)
+            for name in apart & every.keys():
+                self._regions_cleared(recorder, name, every[name], sizes[name], method)
             rows_method = self._rows_methods.get(method)
             if rows_method is None:
                 continue
@@ -321,6 +331,39 @@ class Selfcheck:
                 self._is_cleared(ptr, nbytes, due),
                 f"{method}: {name} does not hold {due} zero bytes and then its own",
             )
+
+    def _regions_cleared(
+        self,
+        recorder: Recorder,
+        name: str,
+        ptr: Any,
+        nbytes: int,
+        method: str,
+    ) -> None:
+        """Hold what was just cleared of a buffer against its accessors."""
+        due: list[tuple[int, int]] = []
+        for wanted, path in self._buffers[name].region_groups:
+            if wanted != method:
+                continue
+            steps = path.split(".")
+            try:
+                if name in self._uses:
+                    part = getattr(ptr, steps.pop(0))()
+                else:
+                    part = ptr(**ptr.most)
+            except LayoutError:
+                # A gate that is false, or made-up sizes that hold less.
+                return
+            for step in steps:
+                part = None if part is None else getattr(part, step)
+            if part is not None:
+                due.append((part.ptr, part.nbytes))
+        found = _covered(recorder.cleared, ptr, nbytes)
+        self.compare(
+            f"{method}: bytes cleared of {name}", found, _covered(due, ptr, nbytes)
+        )
+        inside = all(_covered(recorder.cleared, *each) == each[1] for each in due)
+        self._note(inside, f"{method}: a region of {name} is not cleared")
 
     def _is_cleared(self, ptr: DevicePtr, nbytes: int, due: int) -> bool:
         if nbytes <= _WHOLE_READ_BYTES:

@@ -170,6 +170,71 @@ def test_where_atlas_differs_from_metrale_on_one_model() -> None:
     }
 
 
+def atlas(name: str, tokens: int, batch: int = 32) -> dict[str, int]:
+    config = atlas_arena.ModelConfig(**EXPECTED[name])  # type: ignore[arg-type]
+    bounds = limits(tokens, batch=batch)
+    levers = atlas_arena.Levers()
+    sizes = atlas_arena.BufferSizes.from_config(config, **bounds, levers=levers)
+    found: dict[str, int] = sizes.as_dict()
+    return found
+
+
+def test_no_row_of_atlas_is_padded() -> None:
+    found = atlas("Llama-3.1-8B", 8193)  # h 4096, q 32, kv 8, hd 128, ffn 14336
+    assert found["qkv_output"] == 8193 * (32 + 2 * 8) * 128 * 2
+    assert found["moe_output"] == found["ssm_deinterleaved"] == 8193 * 4096 * 2
+    assert found["ssm_qkvz"] == 2 * 8193 * 8 * 128 * 2  # keys, then values
+    assert found["expert_gate_out"] == found["expert_up_out"] == 8193 * 14336 * 2
+    assert found["expert_down_out"] == 8193 * 4096 * 2
+    assert found["ffn_act_a"] == 8193 * 14336
+    assert found["ffn_act_scale"] == 8193 * 448 * 4
+    assert found["fp8_act"] == 8193 * 4096
+    assert found["fp8_act_scale"] == 8193 * 32 * 4
+
+
+@pytest.mark.parametrize(("tokens", "rows"), [(1, 3), (2, 3), (3, 3), (4, 4)])
+def test_expert_rows_of_atlas_are_at_least_three(tokens: int, rows: int) -> None:
+    found = atlas("Llama-3.1-8B", tokens)
+    assert found["expert_gate_out"] == found["expert_up_out"] == rows * 14336 * 2
+    assert found["expert_down_out"] == rows * 4096 * 2
+
+
+@pytest.mark.parametrize(("batch", "rows"), [(1, 96), (95, 96), (96, 97), (192, 193)])
+def test_logits_rows_of_atlas(batch: int, rows: int) -> None:
+    found = atlas("Qwen3-Next-80B-A3B-Thinking", 8192, batch)
+    assert found["logits"] == rows * 151936 * 2
+
+
+def test_what_is_narrower_in_atlas() -> None:
+    # 5 tokens; two GDN value heads of 300 are wider than the residual stream of 100.
+    fields = {"hidden_size": 100, "hc_mult": 4}
+    fields |= {"linear_num_value_heads": 2, "linear_value_head_dim": 300}
+    found = {}
+    for each in (METRALE, ATLAS):
+        config = each.module.ModelConfig(**fields)
+        sizes = each.module.BufferSizes.from_config(
+            config, **limits(5), levers=each.levers()
+        )
+        found[each.buffers] = (sizes.fp8_act, sizes.fp8_act_scale, sizes.hc_streams)
+    assert found[46] == (16 * 600, 16 * 5 * 4, 5 * 4 * 100 * 4)
+    assert found[41] == (5 * 100, 5 * 1 * 4, 5 * 4 * 100 * 2)
+
+
+def test_no_family_is_trimmed_in_atlas() -> None:
+    glm = atlas("GLM-5.3-Flash", 5)
+    assert glm["qkv_output"] == 5 * 64 * 3 * 256 * 2  # 64 heads of 256, and as many KV
+    assert atlas_arena.BUFFERS.keys() == glm.keys()
+
+
+def test_the_verify_block_of_atlas_is_metadata_then_its_table() -> None:
+    with ATLAS.build(DENSE, limits(5), None) as built:
+        verify = built.scratch.verify()
+        meta, table = verify.meta, verify.block_table
+        assert (meta.offset, meta.nbytes, meta.dtype) == (32768, 2048, "u8")
+        assert (table.offset, table.dtype, table.shape) == (34816, "i32", (96, 257))
+        assert verify.nbytes == 34816 + 96 * 257 * 4
+
+
 def test_the_declarations_are_the_references(arena: Arena) -> None:
     declared = arena.module.BUFFERS
     assert len(declared) == arena.buffers

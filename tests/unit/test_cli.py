@@ -488,6 +488,56 @@ def test_lint_of_the_committed_schema_has_nothing_to_say(
     assert result.stdout == "2 schema files: 0 errors, 0 warnings\n"
 
 
+def test_lint_tells_what_is_wrong_with_a_base_once(here: Path) -> None:
+    (here / "odd.yaml").write_text(UNUSED)
+    over = "arena: {extends: ../odd.yaml, package: over_arena}\n"
+    (here / "more").mkdir()
+    (here / "more/over.yaml").write_text(over)
+    alone = run("lint", "more/over.yaml").stdout
+    assert alone.startswith("odd.yaml:10:3: warning AR080: ")
+    assert " = extended: more/over.yaml:1:18\n" in alone
+    both = run("lint", "odd.yaml", "more/over.yaml").stdout
+    assert both == run("lint", "odd.yaml").stdout.replace(
+        "1 schema file", "2 schema files"
+    )
+
+
+def test_a_ring_of_schemas_is_seen_by_whatever_path(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "ring.yaml").write_text(
+        "arena: {extends: inner/../ring.yaml, package: ring_arena}\n"
+    )
+    (here / "inner").mkdir()
+    monkeypatch.chdir(here / "inner")
+    result = run("lint", "../ring.yaml", code=2)
+    assert "AR088: a schema extends itself: ../ring.yaml extends ../ring.yaml\n" in (
+        result.stdout
+    )
+
+
+def test_an_extending_schema_is_generated_and_checked(here: Path) -> None:
+    (here / "tiny.yaml").write_text(TINY)
+    (here / "over.yaml").write_text(
+        "arena: {extends: tiny.yaml, package: over_arena}\n"
+        "buffers: {rows: {shape: [M, 2 * width]}}\n"
+    )
+    run("generate", "over.yaml", "-o", "over_arena")
+    assert "M * (2 * width) * 2" in (here / "over_arena/sizes.py").read_text()
+    assert run("check", "over.yaml", "-o", "over_arena").stderr == ""
+    # What changes in a base changes what is emitted.
+    (here / "tiny.yaml").write_text(TINY.replace("bf16", "f32"))
+    red = run("check", "over.yaml", "-o", "over_arena", code=1)
+    assert "-        rows = M * (2 * width) * 2\n" in red.stdout
+    assert "+        rows = M * (2 * width) * 4\n" in red.stdout
+    (here / "tiny.yaml").unlink()
+    for command in ("generate", "check"):
+        gone = run(command, "over.yaml", "-o", "over_arena", code=2)
+        assert "error AR087: the base cannot be read: tiny.yaml: no such file" in (
+            gone.stderr
+        )
+
+
 def test_lint_of_warnings_is_red_only_when_strict(here: Path) -> None:
     (here / "odd.yaml").write_text(UNUSED)
     result = run("lint", "odd.yaml")

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arenagen import structure
 from arenagen.compile import Text, check_source, emit, read_schema
@@ -61,7 +64,7 @@ layouts:
     let: {twice: 2 * rows}
     regions:
       ids: {dtype: u32, shape: [rows], doc: Identities.}
-      slots: {dtype: i64, shape: [twice], doc: Slots.}
+      slots: {dtype: i64, shape: [twice], align: 8, doc: Slots.}
     accessor: {doc: The largest., arguments: {rows: 4}}
 groups:
   all: {method: zero_all, rows_method: zero_rows, doc: Clear all.}
@@ -317,6 +320,34 @@ def test_a_chain_may_hold_eight_bases() -> None:
         read_schema(text, opener(**files, b8=BASE))
 
 
+def test_a_package_may_not_be_that_of_a_base_of_the_base() -> None:
+    middle = "arena: {extends: base.yaml, package: middle_arena}\n"
+    text = "arena: {extends: middle.yaml, package: base_arena}\n"
+    with pytest.raises(InputProblems) as caught:
+        read_schema(Text("over.yaml", text.encode()), opener(base=BASE, middle=middle))
+    (problem,) = caught.value.problems
+    assert (problem.code, str(problem.span)) == ("AR104", "over.yaml:1:40")
+    assert [(label, at.file) for label, at in problem.related] == [
+        ("base", "base.yaml")
+    ]
+
+
+def test_every_line_of_an_overridden_entry_tells_so() -> None:
+    formula = ">-\n      table_bytes(4, True)\n      + nothing"
+    base = BASE.replace('"table_bytes(4, True)"}', "}").replace(
+        "  table: {doc: Table., bytes: }",
+        f"  table:\n    doc: Table.\n    bytes: {formula}",
+    )
+    text = HEAD + "buffers: {table: {doc: Another.}}\n"
+    with pytest.raises(InputProblems) as caught:
+        read_schema(Text("over.yaml", text.encode()), opener(base=base))
+    (problem,) = caught.value.problems
+    assert problem.message == "nothing is named `nothing`"
+    assert problem.span.source == "      + nothing"
+    ((label, at),) = problem.related
+    assert (label, str(at)) == ("overridden", "over.yaml:2:11")
+
+
 def test_a_text_that_stands_alone_opens_nothing() -> None:
     with pytest.raises(InputProblems, match="yaml stands alone") as caught:
         read_schema(Text("over.yaml", HEAD.encode()))
@@ -357,6 +388,62 @@ def test_bases_stay_as_they_are() -> None:
     before = plain(chain[1])
     assert plain(extend(chain).root) != before
     assert plain(chain[1]) == before
+
+
+def paths(node: Any, *above: str) -> Iterator[tuple[str, ...]]:
+    """Every path of mappings of a document."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield (*above, key)
+            yield from paths(value, *above, key)
+
+
+PATHS = [*paths(plain(parse(BASE, "base.yaml")))]
+# The package of a base is left out anyhow.
+REMOVABLE = [each for each in PATHS if each not in (("arena",), ("arena", "package"))]
+
+
+def outcome(text: str, open_base: Any = None) -> set[tuple[str, str]]:
+    """Codes and messages of a schema's errors."""
+    given = () if open_base is None else (open_base,)
+    try:
+        read_schema(Text("over.yaml", text.encode()), *given)
+    except InputProblems as error:
+        assert all(each.span.source for each in error.problems)
+        return {
+            (each.code, each.message)
+            for each in error.problems
+            if each.severity == "error"
+        }
+    return set()
+
+
+@pytest.mark.parametrize("path", REMOVABLE, ids=".".join)
+def test_anything_may_be_removed_and_what_then_is_wrong_is_told(
+    path: tuple[str, ...],
+) -> None:
+    whole = plain(parse(BASE.replace("base_arena", "over_arena"), "whole.yaml"))
+    inner = whole
+    for step in path[:-1]:
+        inner = inner[step]
+    del inner[path[-1]]
+    over = HEAD + f"remove: [{'.'.join(path)}]\n"
+    assert outcome(over, opener(base=BASE)) == outcome(json.dumps(whole))
+
+
+ODD = ["~", "5", "-1", "true", "word", "''", "[]", "{}", "[1, a]", "{a: 1}", "{a: {}}"]
+
+
+@given(st.sampled_from(PATHS), st.sampled_from(ODD))
+def test_anything_may_be_overridden_and_what_then_is_wrong_is_told(
+    path: tuple[str, ...], odd: str
+) -> None:
+    over = {"arena": {"extends": "base.yaml", "package": "over_arena"}}
+    inner: Any = over
+    for step in path[:-1]:
+        inner = inner.setdefault(step, {})
+    inner[path[-1]] = "ODD"
+    outcome(json.dumps(over).replace('"ODD"', odd), opener(base=BASE))
 
 
 # The JSON Schema of editors.

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arenagen.check import check
+from arenagen.commands.inputs import load_checked
 from arenagen.evaluate import Value
 from arenagen.load import load
 from arenagen.model import Lever, Schema
@@ -24,11 +25,12 @@ from arenagen.sizing import (
     size_arena,
 )
 from metrale_arena import Levers
-from oracle import metrale_sizes, metrale_trimmed
+from oracle import atlas_sizes, metrale_sizes, metrale_trimmed
 from strategies import configs, levers, limits
 
 ROOT = Path(__file__).resolve().parents[2]
 METRALE = load((ROOT / "schema/metrale.yaml").read_text("utf-8"), "metrale.yaml")
+ATLAS = load_checked(ROOT / "schema/atlas.yaml").schema
 LEVER_NAMES = {
     "native_q2": "gguf_native_q2",
     "native_q2_mmq": "gguf_native_q2_mmq",
@@ -74,6 +76,26 @@ def test_every_size_is_the_oracles(
     assert found.trimmed == metrale_trimmed(
         config, **limits, **levers, sm_count=sm_count
     )
+
+
+@settings(max_examples=100)
+@given(configs(), limits(), st.booleans(), st.sampled_from([1, 48, 132]))
+def test_every_size_of_an_extending_schema_is_the_oracles(
+    config: dict[str, Any], limits: dict[str, int], q2: bool, sm_count: int
+) -> None:
+    fields = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in config.items()
+    }
+    switches = {"gguf_native_q2": q2, "gguf_native_q2_mmq": q2}
+    inputs = complete_inputs(ATLAS, fields, limits, switches, {"sm_count": sm_count})
+    found = size_arena(ATLAS, inputs)
+    expected = atlas_sizes(
+        config, **limits, native_q2=q2, native_q2_mmq=q2, sm_count=sm_count
+    )
+    assert [(each.name, each.nbytes) for each in found.buffers] == [*expected.items()]
+    assert found.total_bytes == sum(expected.values())
+    assert found.trimmed == 0
 
 
 # Uses, gates and shapes by hand

@@ -26,6 +26,7 @@ class BufferInfo(NamedTuple):
     fill: the pattern that fills it at construction, b"" when nothing does.
     align: its pointer is a multiple of so many bytes.
     inputs: config fields and limits that the size depends on.
+    region_groups: zeroing methods that clear a region of it, each with the region.
     """
 
     doc: str
@@ -40,6 +41,7 @@ class BufferInfo(NamedTuple):
     fill: bytes
     align: int
     inputs: tuple[str, ...]
+    region_groups: tuple[tuple[str, str], ...] = ()
 
 
 def impossible_size(

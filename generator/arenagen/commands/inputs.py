@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..chain import OpenBase
     from ..compile import Checked
     from ..evaluate import Value
-    from ..model import Schema
+    from ..model import Limit, Schema
     from ..project import Pair
     from ..sizing import Inputs
     from ..source import Text
@@ -191,10 +191,13 @@ def _overrides(schema: Schema, pairs: tuple[str, ...]) -> dict[str, Value]:
     return values
 
 
-def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inputs]]:
+def asked_inputs(
+    checked: Checked, options: ModelOptions, sought: Limit | None = None
+) -> list[tuple[str, Inputs]]:
     """The inputs of each config, under the name that tells it from the others.
 
-    Raise ArenagenError for what the schema does not know or does not allow.
+    A limit that is `sought` has its minimum there, and may not be given. Raise
+    ArenagenError for what the schema does not know or does not allow.
     """
     from ..shard import ShardError, shard_config
     from ..sizing import complete_inputs, read_lever
@@ -207,6 +210,10 @@ def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inp
             raise click.UsageError(
                 f"-M {options.tokens}, and {token_limit} says otherwise"
             )
+    if sought is not None:
+        if sought.name in limits:
+            raise click.UsageError(f"{sought.name} is what is sought, and is given")
+        limits[sought.name] = sought.minimum
     known = {lever.name: lever for lever in model.levers}
     levers = {
         name: read_lever(known[name], text) if name in known else text
