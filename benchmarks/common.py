@@ -24,7 +24,7 @@ NOTHING = (sys.executable, "-c", "pass")
 
 
 class Row(NamedTuple):
-    """One figure: milliseconds of both sides, and the ratio with its quartiles.
+    """One figure: milliseconds or else of both sides, and the ratio with its quartiles.
 
     most: the target. why: of a row that misses its target, what it would take.
     """
@@ -38,6 +38,7 @@ class Row(NamedTuple):
     high: float
     most: float
     why: str = ""
+    unit: str = "ms"
 
     @property
     def missed(self) -> bool:
@@ -127,7 +128,8 @@ HEAD = (
 def table(rows: Sequence[Row]) -> str:
     """The rows as Markdown, those above their target in bold, and why they are."""
     lines = [
-        f"| {row.figure} | {row.yardstick} | {_time(row.ours)} | {_time(row.theirs)} | "
+        f"| {row.figure} | {row.yardstick} | {_value(row.ours, row.unit)} | "
+        f"{_value(row.theirs, row.unit)} | "
         f"{_bold(row)} | {row.low:.2f} to {row.high:.2f} | <= {row.most:g} |\n"
         for row in rows
     ]
@@ -150,11 +152,5 @@ def _bold(row: Row) -> str:
     return f"**{row.ratio:.2f}**" if row.missed else f"{row.ratio:.2f}"
 
 
-def _time(milliseconds: float) -> str:
-    if milliseconds < 1:
-        return f"{milliseconds * 1e3:.2f} us"
-    return (
-        f"{milliseconds:.0f} ms"
-        if milliseconds < 10_000
-        else f"{milliseconds / 1e3:.0f} s"
-    )
+def _value(value: float, unit: str) -> str:
+    return f"{value * 1e3:.2f} us" if value < 1 else f"{value:.0f} {unit}"

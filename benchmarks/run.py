@@ -27,12 +27,13 @@ MARKS = ("<!-- benchmark -->", "<!-- /benchmark -->")
 HEAD = """\
 # What arenagen costs
 
-Ratios of one run, ours against a yardstick measured beside it, alternately; the median
-of the pairs and their quartiles. P is `python -c pass`. Whole processes are counted in
-CPU time. Figures above their target are bold, and told below the table.
+Ratios, ours against a yardstick measured beside it, alternately; the median of the
+pairs and their quartiles. P is `python -c pass`. Times are CPU time, but by the clock
+where a driver's threads are at work. Figures above their target are bold, and told
+below the table.
 
 {date}, {machine}, {cores} cores, CPython {version}, by
-`python benchmarks/run.py --write`. Another machine, or a busier one, gives other
+`python benchmarks/run.py`. Another machine, or a busier one, gives other
 milliseconds, and much the same ratios.
 """
 

@@ -148,12 +148,11 @@ def rows(count: int = 3) -> list[Row]:
     found = [(measured(large), measured(small)) for _ in range(count)]
     return [
         ratio(
-            f"{stage}, {large:,} buffers"
-            + (", MiB for ms" if stage == "memory" else ""),
+            f"{stage}, {large:,} buffers",
             f"{small:,} buffers",
             [(ours[stage], theirs[stage]) for ours, theirs in found],
             MOST,
-        )
+        )._replace(unit="MiB" if stage == "memory" else "ms")
         for stage in found[0][0]
     ]
 
