@@ -134,7 +134,7 @@ class _ArenaLowering(BufferLowering):
         arena.add("runtime.backend", "GpuBackend", "Stream")
         arena.add("runtime.checksum", "ChecksumReport", "checksum_buffer")
         arena.add("runtime.debug", "Debug", "Guards", "Overrun", "guard_bytes")
-        arena.add("runtime.device", "NULL", "DevicePtr")
+        arena.add("runtime.device", "DevicePtr")
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
         arena.add("runtime.errors", "format_bytes")
         arena.add("inputs", "Inputs")

@@ -395,13 +395,18 @@ def test_zeros_in_a_buffer_that_zeroing_clears_are_no_finding(
     monkeypatch: pytest.MonkeyPatch, gpu: Backend
 ) -> None:
     name, stream = "moe_fp8_scratch", gpu.default_stream
-    for groups, findings in ((), 3), (("zero_all",), 0):
-        info = BUFFERS[name]._replace(groups=groups)
+    changes: list[tuple[dict[str, Any], int]] = [
+        ({}, 3),
+        ({"groups": ("zero_all",)}, 0),
+        ({"region_groups": (("zero_all", "scales"),)}, 0),
+    ]
+    for change, findings in changes:
+        info = BUFFERS[name]._replace(**change)
         monkeypatch.setattr("metrale_arena.arena.BUFFERS", {**BUFFERS, name: info})
         with MOE_CASE.build(gpu, debug=Debug()) as arena:
             gpu.memset(arena.moe_fp8_scratch, 0, arena.moe_fp8_scratch_bytes)
             assert len(arena.check_guards(stream, gaps=True)) == findings
-            if groups:
+            if change:
                 write(gpu, arena.moe_fp8_scratch.offset(1700), b"\x02")
                 (overrun,) = arena.check_guards(stream, gaps=True)
                 assert (overrun.first, overrun.reach) == (100, 101)

@@ -593,6 +593,15 @@ buffers:
   rows: {doc: Rows., dtype: u8, shape: [max_batch_tokens]}
 """
 
+# No buffer is a plain pointer.
+USES = """
+arena: {class: UsesArena, package: uses_arena, label: uses, doc: One buffer.}
+limits:
+  max_batch_tokens: {tokens: true, minimum: 1, doc: Tokens.}
+buffers:
+  shared: {doc: Shared., uses: {raw: {bytes: max_batch_tokens, doc: Bytes.}}}
+"""
+
 GROUPS = """
 arena: {class: GroupsArena, package: groups_arena, label: groups, doc: Several groups.}
 limits:
@@ -846,7 +855,7 @@ def emitted_without_black(source: Checked) -> dict[str, str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with every package, on the path of imports."""
     folder = tmp_path_factory.mktemp("emitted") / "generated"
-    texts = [COVERAGE, BARE, GROUPS]
+    texts = [COVERAGE, BARE, USES, GROUPS]
     texts += [without(section) for section in SECTIONS]
     texts += [docs_schema(number)[0] for number in (0, 5, 13)]
     for source in (*map(checked, texts), unproven(CORNERS)):
@@ -880,8 +889,9 @@ def run(folder: Path, *command: str) -> str:
 
 
 def test_emitted_packages_pass_mypy_strict(folder: Path) -> None:
-    packages = ("coverage_arena", "bare_arena", "corners_arena", "no_config")
-    paths = [str(folder / name) for name in packages]
+    packages = ("coverage", "bare", "uses", "corners")
+    paths = [str(folder / f"{name}_arena") for name in packages]
+    paths.append(str(folder / "no_config"))
     cache = f"--cache-dir={folder.parent / 'cache'}"
     assert run(folder, "mypy", "--strict", cache, *paths) == ""
 
