@@ -44,7 +44,7 @@ def generate(
     """
     if watch:
         follow(options, lambda: _emit(schemas, output, no_cache))
-    elif options.configs or options.tokens is not None:
+    elif options.configs or options.tokens:
         raise click.UsageError("--config and --tokens go with --watch")
     else:
         _emit(schemas, output, no_cache)
