@@ -374,7 +374,7 @@ def _layers(what: str, value: object) -> Sequence[object]:
     if isinstance(value, (list, tuple)):
         return value
     raise ConfigError(
-        f"{what}: {show(value)} ({type(value).__name__}) is not a list of layers"
+        f"{what} is {show(value)} ({type(value).__name__}), not a list of layers"
     )
 
 
