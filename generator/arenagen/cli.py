@@ -17,8 +17,10 @@ from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.fit import fit
 from .commands.generate import generate
+from .commands.init import init
 from .commands.lint import lint
 from .commands.report import report
+from .commands.schema import schema
 from .commands.sizes import sizes
 from .commands.zero_plan import zero_plan
 
@@ -30,6 +32,7 @@ def cli() -> None:
 
 
 for command in (
+    init,
     generate,
     check,
     lint,
@@ -40,6 +43,7 @@ for command in (
     diff,
     docs,
     report,
+    schema,
     doctor,
 ):
     cli.add_command(command)

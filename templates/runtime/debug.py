@@ -108,7 +108,7 @@ def guard_bytes(debug: Debug | None) -> int:
     if isinstance(debug, Debug):
         return debug.guard
     kind = type(debug).__name__
-    raise ConfigError(f"debug: {show(debug)} ({kind}) is not a Debug, nor None")
+    raise ConfigError(f"debug is {show(debug)} ({kind}), not a Debug, nor None")
 
 
 class Guards:

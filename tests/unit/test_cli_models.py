@@ -107,15 +107,15 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     ),
     "text": (
         b'{"model_type": "llama", "hidden_size": "4096"}',
-        "llama: hidden_size: '4096' (str) is not an int, at least 1",
+        "llama: hidden_size is '4096' (str), not an int",
     ),
     "negative": (
         b'{"model_type": "llama", "hidden_size": -4096}',
-        "llama: hidden_size: -4096 (int) is not an int, at least 1",
+        "llama: hidden_size is -4096; at least 1",
     ),
     "nan": (
         b'{"model_type": "llama", "hidden_size": NaN}',
-        "llama: hidden_size: nan (float) is not an int, at least 1",
+        "llama: hidden_size is nan (float), not an int",
     ),
     "deep": (b'{"a":' * 100_000, "not JSON: maximum recursion depth exceeded"),
     "deep_array": (b"[" * 100_000, "not JSON: maximum recursion depth exceeded"),
