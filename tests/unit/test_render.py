@@ -432,7 +432,7 @@ layouts:
         shape: [3]
         when: wide_one if rows_of > 1 else False
         doc: Extra.
-      packed_values: {dtype: fp4_e2m1, shape: [early, 3], align: 1, doc: Two of them a byte.}
+      packed_values: {dtype: fp4_e2m1, shape: [early, 3], align: 1, doc: Two a byte.}
   outer:
     doc: A block in a block, at its end.
     parameters: {count_of: {doc: Rows.}, columns: {doc: Columns.}}
