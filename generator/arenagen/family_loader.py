@@ -145,8 +145,9 @@ class _Loader:
                 hint = "read one of them without the other"
                 self._report("AR110", message, key.span, hint=hint)
             elif key.name not in ordered:
+                reads = key.reads
                 for name in keys:
-                    if name in key.reads:
+                    if name in reads:
                         add(keys[name], (*chain, key.name))
                 ordered[key.name] = key
 
