@@ -599,8 +599,18 @@ USES = """
 arena: {class: UsesArena, package: uses_arena, label: uses, doc: One buffer.}
 limits:
   max_batch_tokens: {tokens: true, minimum: 1, doc: Tokens.}
+layouts:
+  fixed:
+    doc: A place that reads nothing of what lies before it.
+    parameters: {rows: {doc: Rows.}}
+    align: 16
+    regions:
+      first: {bytes: 8, when: rows > 4, doc: Gated.}
+      second: {bytes: 8, at: 64, doc: At a place.}
+      third: {bytes: rows, doc: Aligned.}
 buffers:
   shared: {doc: Shared., uses: {raw: {bytes: max_batch_tokens, doc: Bytes.}}}
+  placed: {doc: Placed., layout: fixed, arguments: {rows: max_batch_tokens}}
 """
 
 GROUPS = """
