@@ -605,6 +605,7 @@ layouts:
     parameters: {rows: {doc: Rows.}}
     align: 16
     regions:
+      zeroth: {bytes: 8, doc: First of all.}
       first: {bytes: 8, when: rows > 4, doc: Gated.}
       second: {bytes: 8, at: 64, doc: At a place.}
       third: {bytes: rows, doc: Aligned.}
