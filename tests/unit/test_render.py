@@ -608,7 +608,7 @@ layouts:
       zeroth: {bytes: 8, doc: First of all.}
       first: {bytes: 8, when: rows > 4, doc: Gated.}
       second: {bytes: 8, at: 64, doc: At a place.}
-      third: {bytes: rows, doc: Aligned.}
+      third: {bytes: rows, align: 1, doc: Behind it.}
 buffers:
   shared: {doc: Shared., uses: {raw: {bytes: max_batch_tokens, doc: Bytes.}}}
   placed: {doc: Placed., layout: fixed, arguments: {rows: max_batch_tokens}}
