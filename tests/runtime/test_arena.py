@@ -374,6 +374,21 @@ def test_from_sizes_allocates_the_given_sizes(gpu: Backend) -> None:
 
 
 @every_placement
+@pytest.mark.parametrize("size", [-4, True, 1.5, "64", None])
+def test_from_sizes_refuses_what_is_no_count_of_bytes(
+    size: Any, placement: str, gpu: Backend
+) -> None:
+    spy = Spy(gpu)
+    sizes = DENSE_CASE.sizes()._replace(scratch=size)
+    with pytest.raises(ConfigError) as caught:
+        DENSE_CASE.build_from(sizes, spy, placement=placement)
+    kind = type(size).__name__
+    wanted = f"sizes.scratch: {size!r} ({kind}) is not an int, at least 0"
+    assert str(caught.value) == wanted
+    assert spy.calls == []
+
+
+@every_placement
 @pytest.mark.parametrize("given_bytes", [64, 300, 20000])
 def test_a_pass_never_clears_beyond_the_sizes_that_were_given(
     given_bytes: int, placement: str, gpu: Backend
