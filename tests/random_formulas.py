@@ -1,8 +1,8 @@
 """Random formulas with an evaluator of their own, for random schemas.
 
 A formula is drawn as its text together with a function that works its value out and a
-bound that it cannot pass: never negative, never undefined, and small. It must never
-import arenagen.
+bound that it cannot pass: never undefined, small, and negative only where its author is
+told to `subtract`. It must never import arenagen.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ class FormulaAuthor:
 
     def __init__(self, draw: DrawFn) -> None:
         self.draw = draw
+        self.subtract = False
         self.numbers: list[Formula] = []
         # Those that grow with the tokens of a pass.
         self.growing: list[Formula] = []
@@ -100,7 +101,7 @@ class FormulaAuthor:
     # Formulas
 
     def number(self, leaves: Sequence[Formula], depth: int = 2) -> Formula:
-        """A formula over `leaves`, never negative and never undefined."""
+        """A formula over `leaves`."""
         if depth == 0 or self.chance(3):
             if leaves and not self.chance(4):
                 return self.pick(leaves)
@@ -142,6 +143,13 @@ class FormulaAuthor:
                 one.moves,
             )
         other = self.number(leaves, depth - 1)
+        if kind == "-" and self.subtract:
+            return Formula(
+                f"({one.text} - {other.text})",
+                lambda env: one.value(env) - other.value(env),
+                one.most,
+                one.moves or other.moves,
+            )
         return combined(kind if kind in ("*", "-", "max", "min") else "+", one, other)
 
     def divisor(self, leaves: Sequence[Formula]) -> Formula:
@@ -216,7 +224,10 @@ class FormulaAuthor:
         kind = self.pick(("+", "*", "align", "cdiv", "max", "min"))
         if kind in ("align", "cdiv"):
             return divided(kind, one, literal(self.some(1, 16)))
-        return combined(kind, one, self.number(self.fixed, 1))
+        # A factor that may be negative would turn it around.
+        by_number = kind == "*" and self.subtract
+        other = literal(self.some(0, 9)) if by_number else self.number(self.fixed, 1)
+        return combined(kind, one, other)
 
     @property
     def fixed(self) -> list[Formula]:
@@ -226,6 +237,14 @@ class FormulaAuthor:
 def read(name: str, most: int) -> Formula:
     """An input by its name."""
     return Formula(name, lambda env: env[name], most)
+
+
+def natural(formula: Formula, env: Env) -> int:
+    """The value of a size, a dimension or a count; raise NoSizeError when negative."""
+    value = int(formula.value(env))
+    if value < 0:
+        raise NoSizeError(value)
+    return value
 
 
 def literal(value: int) -> Formula:

@@ -1,15 +1,16 @@
 """A hypothesis strategy for whole schemas, with an evaluator of its own.
 
 Every schema is valid by construction. Formulas come with their values and bounds, so
-that sizes are small and exist for all inputs that `inputs` draws. Nothing here is
-shared with the generator: `sizes` is an independent opinion. It must never import
-arenagen.
+that sizes are small for the inputs that `inputs` draws, unless they are to be huge; all
+exist then, but for schemas that subtract. Nothing here is shared with the generator:
+`sizes` is an independent opinion. It must never import arenagen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from hashlib import sha256
 from math import prod
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from random_formulas import (
     NoSizeError,
     combined,
     literal,
+    natural,
     plain,
     read,
     up,
@@ -73,6 +75,7 @@ class RandomSchema(NamedTuple):
     limits: the most of each but the tokens; target: the least of each constant.
     levers: the values that each may have.
     trims: the gate of each, and the buffers that it empties.
+    subtracts: whether a size may be negative, for some inputs or for a smaller pass.
     """
 
     package: str
@@ -84,6 +87,7 @@ class RandomSchema(NamedTuple):
     kinds: dict[str, str]
     buffers: tuple[Buffer, ...]
     trims: tuple[tuple[Formula, tuple[str, ...]], ...]
+    subtracts: bool
 
     def __repr__(self) -> str:
         return self.text
@@ -106,8 +110,9 @@ class RandomSchema(NamedTuple):
             name for gate, names in self.trims if gate.value(env) for name in names
         }
         sizes = {each.name: each.nbytes(env) for each in self.buffers}
-        if max(sizes.values()) >= 2**63:
-            raise NoSizeError(max(sizes.values()))
+        for nbytes in sizes.values():
+            if not 0 <= nbytes < 2**63:
+                raise NoSizeError(nbytes)
         trimmed = sum(sizes[name] for name in emptied)
         return sizes | dict.fromkeys(emptied, 0), trimmed
 
@@ -129,7 +134,7 @@ def schemas(draw: DrawFn) -> RandomSchema:
 
 @st.composite
 def inputs(draw: DrawFn, schema: RandomSchema, huge: bool = False) -> Inputs:
-    """Inputs of a schema: those for which every size exists, or huge ones."""
+    """Inputs of a schema: those for which sizes are small, or huge ones."""
     number, tokens = st.integers(0, MAX_FIELD), st.integers(1, MAX_TOKENS)
     if huge:
         number |= st.integers(0, 2**40) | st.sampled_from([2**62, 2**63 - 1, 2**63])
@@ -166,6 +171,8 @@ class _Author(FormulaAuthor):
         fields, kinds = self.config()
         levers = self.levers()
         self.constants()
+        # A default is a value of the config, which is never negative.
+        self.subtract = self.chance(4)
         helpers = [each for each in self.numbers if each.text in {*fields, "SIZE"}]
         self.functions(helpers)
         self.layouts = self.named_layouts(helpers)
@@ -199,6 +206,7 @@ class _Author(FormulaAuthor):
             kinds,
             buffers,
             trims,
+            self.subtract,
         )
 
     def limits(self) -> dict[str, Any]:
@@ -412,12 +420,12 @@ class _Author(FormulaAuthor):
         bits = BITS[dtype]
         return Extent(
             keys,
-            lambda env: (prod(each.value(env) for each in dims) * bits + 7) // 8,
+            lambda env: (prod(natural(each, env) for each in dims) * bits + 7) // 8,
         )
 
     def bytes(self) -> Extent:
         size = self.number(self.numbers)
-        return Extent({"bytes": plain(size)}, size.value)
+        return Extent({"bytes": plain(size)}, lambda env: natural(size, env))
 
     def layout_call(
         self, layouts: Sequence[tuple[str, list[str], Callable[[Env], int]]]
@@ -429,7 +437,8 @@ class _Author(FormulaAuthor):
             keys["arguments"] = {
                 each: plain(value) for each, value in zip(names, given, strict=True)
             }
-        return Extent(keys, lambda env: nbytes({**env, **values(names, given, env)}))
+        counts = [each._replace(value=partial(natural, each)) for each in given]
+        return Extent(keys, lambda env: nbytes({**env, **values(names, counts, env)}))
 
     def regions(
         self,
@@ -454,9 +463,9 @@ class _Author(FormulaAuthor):
                 extent = self.bytes()
             entry = {"doc": self.doc(), **extent.keys}
             if self.chance(4):
-                own = entry["align"] = self.pick((1, 2, 16, 24, 512))
+                own = entry["align"] = self.pick((1, 2, 16, 24, 256))
             elif self.chance(6) and not token_major:
-                # Beyond all that can lie in front of it.
+                # Beyond all that lies in front of it, unless an input is huge.
                 at = literal((place + 1) << 24)
                 entry["at"] = plain(at)
             if self.chance(4):
@@ -470,6 +479,8 @@ class _Author(FormulaAuthor):
             for when, at, own, extent in parts:
                 if when is None or when.value(env):
                     start = up(end, own) if at is None else at.value(env)
+                    if start < end:
+                        raise NoSizeError(start)
                     end = start + extent.nbytes(env)
             return end
 
@@ -546,7 +557,9 @@ class _Author(FormulaAuthor):
         if self.chance(3):
             entry["checksum"] = True
         if self.chance(5):
-            entry["align"] = self.pick((1, 2, 64, 512, 4096))
+            # What is laid out inside may be aligned to 256 bytes.
+            flat = kind in ("shape", "bytes")
+            entry["align"] = self.pick((1, 2, 64, 512, 4096) if flat else (512, 4096))
         if own_dtype and self.chance(4):
             entry["init"] = self.pick(("zeros", "ones"))
         elif self.chance(5):
@@ -555,7 +568,7 @@ class _Author(FormulaAuthor):
         def nbytes(env: Env) -> int:
             if gate is not None and not gate.value(env):
                 return 0 if otherwise is None else int(otherwise.value(env))
-            return max(extent.nbytes(env), least.value(env))
+            return max(extent.nbytes(env), natural(least, env))
 
         return Buffer(name, entry, nbytes)
 

@@ -66,6 +66,8 @@ def run(command: list[str], folder: Path) -> str:
 def test_every_kind_of_block_is_known() -> None:
     known = {"console", "demo", "diff", "python", "python cuda", "toml", "yaml"}
     known |= {"problem", "yaml extends", "yaml schema"}
+    # Of test_editors.
+    known |= {"json", "yaml ci", "yaml hooks", "yaml modeline"}
     kinds = {
         match["kind"]
         for page in PAGES
@@ -110,14 +112,26 @@ driver.reset()
     assert done.returncode == 0, done.stderr
 
 
-def test_the_benchmark_prints_the_rows_that_the_readme_shows() -> None:
+def figures(text: str) -> set[str]:
+    """Figure and yardstick of every row of the tables of benchmarks."""
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    return {f"{row[0]} | {row[1]}" for row in rows} - {"| figure | against"}
+
+
+def test_the_readme_shows_rows_of_the_benchmarks() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     shown = text.split("<!-- benchmark -->")[1].split("<!-- /benchmark -->")[0]
-    printed = run([sys.executable, "benchmarks/arena_calls.py"], ROOT)
-    for line in shown.splitlines():
-        if line.startswith("|"):
-            figure, against, *_ = line.removeprefix("|").split(" | ")
-            assert f"{figure} | {against}" in printed
+    known = figures((ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8"))
+    assert len(figures(shown)) >= 10
+    assert figures(shown) <= known
+
+
+def test_the_benchmarks_print_the_rows_of_their_page() -> None:
+    text = (ROOT / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    for name in ("arena_calls", "sizes"):
+        page = text.split(f"\n## {name}\n")[1].split("\n## ")[0]
+        printed = run([sys.executable, "benchmarks/run.py", name], ROOT)
+        assert figures(printed) == figures(page) != set()
 
 
 @pytest.mark.parametrize("body", cases("console"))

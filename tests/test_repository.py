@@ -44,6 +44,7 @@ def test_the_top_level_holds_what_it_should() -> None:
     assert found | {"benchmarks"} == {
         ".ci",
         ".gitignore",
+        ".pre-commit-hooks.yaml",
         "Makefile",
         "README.md",
         "benchmarks",

@@ -12,6 +12,7 @@ from .buffers import BUFFERS
 from .checks import selfcheck
 from .config import ModelConfig
 from .constants import (
+    ACT_SCALE_BLOCK,
     DECODE_META_MAX_ROWS,
     DECODE_META_MIN_ROWS,
     FP8_BLOCK,
@@ -92,6 +93,7 @@ from .uses import (
 )
 
 __all__ = [
+    "ACT_SCALE_BLOCK",
     "BUFFERS",
     "DECODE_META_MAX_ROWS",
     "DECODE_META_MIN_ROWS",

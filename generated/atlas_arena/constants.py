@@ -42,6 +42,8 @@ GDN_SPARE_CHUNKS: Final[int] = 16
 GDN_HEAD_DIM: Final[int] = 128
 # Elements that one row of q8_1 activations is padded to.
 Q8_BLOCK: Final[int] = 256
+# Elements of ffn_act_a that share one scale.
+ACT_SCALE_BLOCK: Final[int] = 32
 # Bytes that the MMQ kernels may read past the last q8_1 row.
 Q8_SPARE_BYTES: Final[int] = 1048576
 # Position streams under MRoPE.

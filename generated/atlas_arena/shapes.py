@@ -9,6 +9,7 @@ from typing import TypeAlias
 from .buffers import BUFFERS
 from .config import ModelConfig
 from .constants import (
+    ACT_SCALE_BLOCK,
     DECODE_META_MIN_ROWS,
     FP8_BLOCK,
     FP8_ROW_TILE,
@@ -193,7 +194,7 @@ def buffer_shapes(
     if num_experts == 0:
         shapes["ffn_act_a"][""] = ("i8", (M_pad, ffn_width))
     if num_experts == 0:
-        shapes["ffn_act_scale"][""] = ("f32", (M_pad, ffn_width // 32))
+        shapes["ffn_act_scale"][""] = ("f32", (M_pad, ffn_width // ACT_SCALE_BLOCK))
     shapes["fp8_act"][""] = ("fp8_e4m3", (M_pad, fp8_act_width))
     shapes["fp8_act_scale"][""] = (
         "f32",

@@ -357,7 +357,8 @@ class BufferArena:
         "ffn_act_a_bytes": "Allocated bytes of ffn_act_a.",
         "ffn_act_scale": (
             "Scales of ffn_act_a, one for each 32 elements. f32 [M_pad, ffn_width "
-            "// 32]. Exists when num_experts == 0, else NULL. Token-major."
+            "// ACT_SCALE_BLOCK]. Exists when num_experts == 0, else NULL. "
+            "Token-major."
         ),
         "ffn_act_scale_bytes": "Allocated bytes of ffn_act_scale.",
         "ffn_act_scale_kmajor": (

@@ -643,7 +643,7 @@ BUFFERS: Final[Mapping[str, BufferInfo]] = {
     "ffn_act_scale": BufferInfo(
         doc="Scales of ffn_act_a, one for each 32 elements.",
         dtype="f32",
-        extent="f32 [M_pad, ffn_width // 32]",
+        extent="f32 [M_pad, ffn_width // ACT_SCALE_BLOCK]",
         gate="num_experts == 0",
         otherwise="",
         groups=(),

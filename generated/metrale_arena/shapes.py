@@ -9,6 +9,7 @@ from typing import TypeAlias
 from .buffers import BUFFERS
 from .config import ModelConfig
 from .constants import (
+    ACT_SCALE_BLOCK,
     DECODE_META_MIN_ROWS,
     FP8_BLOCK,
     FP8_ROW_TILE,
@@ -212,7 +213,7 @@ def buffer_shapes(
     if num_experts == 0:
         shapes["ffn_act_a"][""] = ("i8", (M_pad, ffn_width))
     if num_experts == 0:
-        shapes["ffn_act_scale"][""] = ("f32", (M_pad, ffn_width // 32))
+        shapes["ffn_act_scale"][""] = ("f32", (M_pad, ffn_width // ACT_SCALE_BLOCK))
     if num_experts == 0:
         shapes["ffn_act_scale_kmajor"][""] = ("f32", (ffn_width // FP8_BLOCK, M_pad))
     if num_experts == 0:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from .buffers import BUFFERS
 from .config import ModelConfig
 from .constants import (
+    ACT_SCALE_BLOCK,
     DECODE_META_MIN_ROWS,
     FP8_BLOCK,
     FP8_ROW_TILE,
@@ -302,7 +303,8 @@ class BufferSizes(NamedTuple):
     ffn_act_scale: int
     """Scales of ffn_act_a, one for each 32 elements.
 
-    f32 [M_pad, ffn_width // 32]. Exists when num_experts == 0, else NULL. Token-major.
+    f32 [M_pad, ffn_width // ACT_SCALE_BLOCK]. Exists when num_experts == 0, else NULL.
+    Token-major.
     """
 
     ffn_act_scale_kmajor: int
@@ -675,7 +677,9 @@ class BufferSizes(NamedTuple):
             else 0
         )
         ffn_act_a = M_pad * ffn_width if num_experts == 0 else 0
-        ffn_act_scale = M_pad * (ffn_width // 32) * 4 if num_experts == 0 else 0
+        ffn_act_scale = (
+            M_pad * (ffn_width // ACT_SCALE_BLOCK) * 4 if num_experts == 0 else 0
+        )
         ffn_act_scale_kmajor = (
             ffn_width // FP8_BLOCK * M_pad * 4 if num_experts == 0 else 0
         )

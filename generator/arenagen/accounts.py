@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 from .evaluate import EvaluationError
 from .formula import Expr, spell
+from .members import region_members, whole_members
 from .model import Buffer, Schema, Uses
 from .sizing import (
     MAX_SIZE,
@@ -22,7 +23,8 @@ from .sizing import (
     SizingError,
     size_arena,
 )
-from .symbols import extent_formulas, layout_calls, layout_formulas
+from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
+from .zeroing import zero_plan
 
 By: TypeAlias = Literal["limit", "gate", "group", "use"]
 # Of a table: names, one name, a number, or nothing to say.
@@ -173,32 +175,31 @@ def _if_gate(
 
 
 def by_group(schema: Schema, size: ArenaSize) -> Account:
-    """The bytes that each zeroing group clears, and those that none does."""
+    """The bytes that each zeroing group clears, and the buffers that none touches.
+
+    Of a buffer that a group holds by regions, these regions alone count.
+    """
     now = _by_name(size)
-    members = {
-        group.name: [
-            buffer.name
-            for buffer in schema.buffers
-            if group.name in {name for name, _ in buffer.groups}
-        ]
-        for group in schema.groups
-    }
-    rows: list[tuple[Cell, ...]] = [
-        (group.name, group.method, *_members(members[group.name], now))
-        for group in schema.groups
+    symbols = Symbols(schema)
+    rows: list[tuple[Cell, ...]] = []
+    for group in schema.groups:
+        whole = [each.name for each in whole_members(schema, group.name)]
+        regions = [each.label for each in region_members(schema, symbols, group.name)]
+        plan = zero_plan(schema, size.inputs, group, None, "separate")
+        nbytes = sum(each.nbytes for each in plan)
+        rows.append((group.name, group.method, nbytes, (*whole, *regions)))
+    loose = [
+        each.name
+        for each in schema.buffers
+        if not each.groups and not each.zero_regions
     ]
-    loose = [buffer.name for buffer in schema.buffers if not buffer.groups]
-    rows.append(("no group", None, *_members(loose, now)))
-    several = [buffer.name for buffer in schema.buffers if len(buffer.groups) > 1]
+    rows.append(("no group", None, sum(now[name] for name in loose), tuple(loose)))
+    several = [each.name for each in schema.buffers if len(each.groups) > 1]
     note = f"{size.total_bytes:,} bytes in all"
     if several:
         shared = sum(now[name] for name in several)
         note += f"; counted in several groups: {', '.join(several)}, {shared:,} bytes"
     return Account(("group", "method", "bytes", "buffers"), tuple(rows), note)
-
-
-def _members(names: list[str], now: dict[str, int]) -> tuple[int, tuple[str, ...]]:
-    return sum(now[name] for name in names), tuple(names)
 
 
 def by_use(schema: Schema, size: ArenaSize) -> Account:

@@ -110,6 +110,7 @@ def _aspects(entry: Entry) -> Aspects:
             yield "type", entry.type
             yield "default", _formula(entry.default)
             yield "aliases", _list(entry.aliases)
+            yield "shard", entry.shard
         case Lever():
             yield from _lever(entry)
         case Constant():

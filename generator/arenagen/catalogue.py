@@ -297,6 +297,13 @@ _FORMULAS = (
         "Functions that call functions make one formula endless.",
         "Compute what they share once, in `let`.",
     ),
+    Code(
+        "AR121",
+        "part that is never defined",
+        "A part of a formula divides by zero, or has no value for another reason, "
+        "whatever the inputs.",
+        "Correct the numbers and constants that it is made of.",
+    ),
 )
 
 _NAMES = (
@@ -439,7 +446,7 @@ _MEANING = (
         "AR073",
         "gate that is written as true or false",
         "A gate is a truth value instead of a condition.",
-        "Remove the gate, or the buffer.",
+        "Remove the gate where it is true; where it is false, it or what it guards.",
     ),
     Code(
         "AR074",
@@ -473,13 +480,6 @@ _MEANING = (
         "Give the layout the count itself.",
     ),
     Code(
-        "AR080",
-        "declared and not used",
-        "Nothing reads the entry, so that it only looks as if it mattered.",
-        "Remove it, or use it.",
-        "warning",
-    ),
-    Code(
         "AR081",
         "regions that overlap",
         "Two regions of one layout or use claim the same bytes, in the case that is "
@@ -493,6 +493,29 @@ _MEANING = (
         "An offset is counted from the start of the buffer, so that a region is never "
         "aligned better than the buffer.",
         "Align the buffer as well, or the region less.",
+    ),
+    Code(
+        "AR085",
+        "unknown region",
+        "A group is to clear a region of a buffer that the buffer does not have.",
+        "Correct the path: `region`, `use.region`, or `region.inner` inside a named "
+        "layout.",
+    ),
+    Code(
+        "AR123",
+        "size that cannot be",
+        "A dimension, size or place is negative, or beyond 2**63 - 1, for every input.",
+        "Correct the formula.",
+    ),
+)
+
+_WARNINGS = (
+    Code(
+        "AR080",
+        "declared and not used",
+        "Nothing reads the entry, so that it only looks as if it mattered.",
+        "Remove it, or use it.",
+        "warning",
     ),
     Code(
         "AR083",
@@ -512,11 +535,35 @@ _MEANING = (
         "warning",
     ),
     Code(
-        "AR085",
-        "unknown region",
-        "A group is to clear a region of a buffer that the buffer does not have.",
-        "Correct the path: `region`, `use.region`, or `region.inner` inside a named "
-        "layout.",
+        "AR120",
+        "doc that a comment cuts",
+        "What stands behind ` #` is a comment, and the text before it does not end "
+        "like a sentence.",
+        "Put a text that holds ` #` in quotes, or the comment on a line of its own.",
+        "warning",
+    ),
+    Code(
+        "AR122",
+        "gate that bounds decide",
+        "A gate is always true, or always false: constants do not change, limits keep "
+        "their bounds, and config fields are never negative.",
+        "Correct the condition. Remove a gate that is true, and what a false one "
+        "guards.",
+        "warning",
+    ),
+    Code(
+        "AR124",
+        "doc that restates the name",
+        "A doc says no more than the name of its entry.",
+        "Say what it holds, in which unit, and for whom.",
+        "warning",
+    ),
+    Code(
+        "AR125",
+        "number that has a name",
+        "A formula holds a number that is the value of exactly one constant.",
+        "Write the constant; where the number means something else, name it too.",
+        "warning",
     ),
 )
 
@@ -643,6 +690,7 @@ SECTIONS: dict[str, tuple[Code, ...]] = {
     "Formulas": _FORMULAS,
     "Names": _NAMES,
     "Meaning": _MEANING,
+    "Suspicious": _WARNINGS,
     "Extending a schema": _EXTENDING,
     "Family tables": _FAMILIES,
 }

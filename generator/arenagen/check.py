@@ -6,9 +6,14 @@ be asked. Errors stop generation, warnings do not.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
+from .check_bounds import (
+    check_gates,
+    check_literal_gates,
+    check_sizes,
+    check_undefined,
+)
 from .check_layouts import (
     check_alignment,
     check_overlaps,
@@ -16,7 +21,6 @@ from .check_layouts import (
     uncounted_arguments,
 )
 from .check_names import (
-    Named,
     check_identifiers,
     check_made_names,
     check_members,
@@ -24,10 +28,11 @@ from .check_names import (
     check_private,
     check_references,
 )
+from .check_waste import check_docs, check_literals, check_unused
 from .errors import Problem, Span, sort_problems
 from .fills import FillError, fill_pattern
-from .formula import TYPE_WORDS, Bool, Int, Unary, calls, names
-from .formulas_check import all_formulas, check_types, find_cycles
+from .formula import TYPE_WORDS, Int, Unary
+from .formulas_check import check_types, find_cycles
 from .model import (
     Buffer,
     Bytes,
@@ -41,22 +46,37 @@ from .model import (
     Uses,
 )
 from .monotone import trend
-from .symbols import Symbols, layout_calls
+from .symbols import Symbols
 
 Pass = Callable[[Symbols], Iterable[Problem]]
 GROWS = ("fixed", "rising")
+# Names that cannot be what they are, whatever the reason.
+NAME_CODES = ("AR050", "AR051", "AR052", "AR053", "AR054", "AR055")
 
 
 def check(schema: Schema) -> list[Problem]:
     """Every problem of the schema, errors and warnings, in order of place."""
     symbols = Symbols(schema)
-    problems = [problem for each in NAME_PASSES for problem in each(symbols)]
+    problems = _one_a_name(problem for each in NAME_PASSES for problem in each(symbols))
     # Where a name stands for two things, formulas cannot be judged.
     if not any(problem.code in ("AR050", "AR051", "AR052") for problem in problems):
         problems += find_cycles(symbols) or check_types(symbols)
     if not problems:
         problems += [problem for each in MEANING_PASSES for problem in each(symbols)]
     return sort_problems(problems)
+
+
+def _one_a_name(problems: Iterable[Problem]) -> list[Problem]:
+    """The problems without all but the first of one name, which another name cures."""
+    found: list[Problem] = []
+    faulty: set[Span] = set()
+    for problem in problems:
+        if problem.code in NAME_CODES:
+            if problem.span in faulty:
+                continue
+            faulty.add(problem.span)
+        found.append(problem)
+    return found
 
 
 def check_limits(symbols: Symbols) -> Iterator[Problem]:
@@ -301,14 +321,6 @@ def check_buffers(symbols: Symbols) -> Iterator[Problem]:
                 buffer.otherwise.scalar.span,
                 hint="remove `otherwise`, or add `when`",
             )
-        if buffer.when is not None and isinstance(buffer.when.expr, Bool):
-            yield Problem(
-                "AR073",
-                f"the gate of `{buffer.name}` is always "
-                f"{str(buffer.when.expr.value).lower()}",
-                buffer.when.scalar.span,
-                hint="remove the gate, or the buffer",
-            )
         if buffer.align & (buffer.align - 1):
             yield Problem(
                 "AR074",
@@ -373,46 +385,6 @@ def check_groups(symbols: Symbols) -> Iterator[Problem]:
             )
 
 
-def check_unused(symbols: Symbols) -> Iterator[Problem]:
-    """Warnings: what is declared and nobody reads."""
-    schema = symbols.schema
-    read = Counter[str]()
-    for formula in all_formulas(symbols):
-        read.update(symbols.canonical(node.name) for node in names(formula.expr))
-        read.update(call.name for call in calls(formula.expr))
-    for buffer in schema.buffers:
-        read.update(call.layout for call in layout_calls(buffer.extent))
-    for layout in schema.layouts:
-        read.update(call.layout for call in layout_calls(layout.regions))
-        if layout.accessor is not None:
-            read[layout.name] += 1
-    read.update(schema.arena.log_fields)
-    for lever in schema.levers:
-        read.update(each for each in (lever.default_name, lever.arms) if each)
-        read.update(constant for _, _, constant in lever.words if constant)
-        if lever.arms:
-            read[lever.name] += 1
-    groups = {name for buffer in schema.buffers for name, _ in buffer.groups}
-    groups |= {each.group for buffer in schema.buffers for each in buffer.zero_regions}
-    sections: tuple[tuple[str, tuple[Named, ...]], ...] = (
-        ("lever", schema.levers),
-        ("config field", schema.config),
-        ("let", schema.lets),
-        ("layout", schema.layouts),
-    )
-    for what, section in sections:
-        for entry in section:
-            if not read[entry.name]:
-                yield _unused(f"the {what} `{entry.name}` is read nowhere", entry.span)
-    for group in schema.groups:
-        if group.name not in groups:
-            yield _unused(f"the group `{group.name}` holds no buffer", group.span)
-
-
-def _unused(message: str, span: Span) -> Problem:
-    return Problem("AR080", message, span, hint="remove it", severity="warning")
-
-
 NAME_PASSES: tuple[Pass, ...] = (
     check_identifiers,
     check_namespace,
@@ -425,6 +397,7 @@ NAME_PASSES: tuple[Pass, ...] = (
     check_levers,
     check_defaults,
     check_buffers,
+    check_literal_gates,
     check_groups,
 )
 MEANING_PASSES: tuple[Pass, ...] = (
@@ -433,5 +406,10 @@ MEANING_PASSES: tuple[Pass, ...] = (
     check_overlaps,
     check_alignment,
     check_passes,
+    check_undefined,
+    check_sizes,
+    check_gates,
     check_unused,
+    check_literals,
+    check_docs,
 )

@@ -6,10 +6,11 @@ Passes `(symbols) -> problems`, which `check` runs before any formula is judged.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Protocol
 
 from . import naming
-from .errors import Problem, Span, did_you_mean
+from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean
 from .members import region_paths
 from .model import (
     Buffer,
@@ -24,6 +25,8 @@ from .model import (
     Uses,
 )
 from .symbols import Symbols
+
+_ANOTHER = "choose another name"
 
 
 class Named(Protocol):
@@ -90,9 +93,7 @@ def check_identifiers(symbols: Symbols) -> Iterator[Problem]:
 
 
 def _bad_name(name: str, why: str, span: Span) -> Problem:
-    return Problem(
-        "AR050", f"the name `{name}` {why}", span, hint="choose another name"
-    )
+    return Problem("AR050", f"the name `{name}` {why}", span, hint=_ANOTHER)
 
 
 def _parts(schema: Schema) -> Iterator[tuple[str, Span]]:
@@ -125,6 +126,9 @@ def check_namespace(symbols: Symbols) -> Iterator[Problem]:
     seen: dict[str, tuple[str, Span]] = {}
     for name, span in _declared(symbols.schema):
         folded = name.casefold()
+        if not name.isascii():
+            # It is refused anyway, and its letters may fold to those of another.
+            continue
         if folded in seen:
             first, at = seen[folded]
             same = "" if first == name else f", beside `{first}`"
@@ -153,7 +157,7 @@ def check_namespace(symbols: Symbols) -> Iterator[Problem]:
                     "AR052",
                     f"`{name}` in `{owner}` would hide the schema's own `{hidden}`",
                     span,
-                    hint="choose another name",
+                    hint=_ANOTHER,
                     related=(("hidden", at),),
                 )
             local[name] = span
@@ -176,7 +180,10 @@ def check_members(symbols: Symbols) -> Iterator[Problem]:
     for name, what, span in _members(schema):
         if name in naming.ARENA_MEMBERS:
             yield Problem(
-                "AR053", f"`{name}`, {what}, is a member of every arena class", span
+                "AR053",
+                f"`{name}`, {what}, is a member of every arena class",
+                span,
+                hint=_ANOTHER,
             )
         elif name in seen:
             other, at = seen[name]
@@ -184,6 +191,7 @@ def check_members(symbols: Symbols) -> Iterator[Problem]:
                 "AR054",
                 f"`{name}`, {what}, is also {other}",
                 span,
+                hint="rename one of the two",
                 related=(("first", at),),
             )
         else:
@@ -194,6 +202,7 @@ def check_members(symbols: Symbols) -> Iterator[Problem]:
                 "AR053",
                 f"`{buffer.name}` is a member of every BufferSizes",
                 buffer.span,
+                hint=_ANOTHER,
             )
     for use in _uses(schema):
         if use.name in naming.POINTER_MEMBERS:
@@ -213,13 +222,19 @@ def check_members(symbols: Symbols) -> Iterator[Problem]:
     for lever in schema.levers:
         if lever.name in naming.LEVER_MEMBERS:
             yield Problem(
-                "AR053", f"`{lever.name}` is a member of every Levers", lever.span
+                "AR053",
+                f"`{lever.name}` is a member of every Levers",
+                lever.span,
+                hint=_ANOTHER,
             )
     named: tuple[Named, ...] = (*schema.config, *schema.lets)
     for field in named:
         if field.name in naming.CONFIG_MEMBERS:
             yield Problem(
-                "AR053", f"`{field.name}` is a member of every ModelConfig", field.span
+                "AR053",
+                f"`{field.name}` is a member of every ModelConfig",
+                field.span,
+                hint=_ANOTHER,
             )
 
 
@@ -251,7 +266,10 @@ def check_private(symbols: Symbols) -> Iterator[Problem]:
     for name, what, span in _private(symbols.schema):
         if name in naming.ARENA_PRIVATE:
             yield Problem(
-                "AR053", f"`_{name}`, {what}, is a member of every arena class", span
+                "AR053",
+                f"`_{name}`, {what}, is a member of every arena class",
+                span,
+                hint=_ANOTHER,
             )
         elif name in seen:
             other, at = seen[name]
@@ -259,6 +277,7 @@ def check_private(symbols: Symbols) -> Iterator[Problem]:
                 "AR054",
                 f"`_{name}`, {what}, is also {other}",
                 span,
+                hint="rename one of the two",
                 related=(("first", at),),
             )
         else:
@@ -289,13 +308,14 @@ def check_made_names(symbols: Symbols) -> Iterator[Problem]:
             # Of the class itself, check_identifiers says so.
             if name != symbols.schema.arena.class_name:
                 message = f"`{name}`, {what}, is a name of every package"
-                yield Problem("AR055", message, span)
+                yield Problem("AR055", message, span, hint=_ANOTHER)
         elif name in seen:
             other, at = seen[name]
             yield Problem(
                 "AR055",
                 f"`{name}`, {what}, is also {other}",
                 span,
+                hint="rename one of the two",
                 related=(("first", at),),
             )
         else:
@@ -335,6 +355,10 @@ def _made_of_part(
 
 def check_references(symbols: Symbols) -> Iterator[Problem]:
     """Groups, buffers and fields that are named and do not exist."""
+    yield from islice(_references(symbols), MAX_PROBLEMS)
+
+
+def _references(symbols: Symbols) -> Iterator[Problem]:
     schema = symbols.schema
     groups = {group.name for group in schema.groups}
     for buffer in schema.buffers:

@@ -15,9 +15,12 @@ from .commands.diff import diff
 from .commands.docs import docs
 from .commands.doctor import doctor
 from .commands.explain import explain
+from .commands.fit import fit
 from .commands.generate import generate
+from .commands.init import init
 from .commands.lint import lint
 from .commands.report import report
+from .commands.schema import schema
 from .commands.sizes import sizes
 from .commands.zero_plan import zero_plan
 
@@ -29,15 +32,18 @@ def cli() -> None:
 
 
 for command in (
+    init,
     generate,
     check,
     lint,
     sizes,
     explain,
+    fit,
     zero_plan,
     diff,
     docs,
     report,
+    schema,
     doctor,
 ):
     cli.add_command(command)

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from . import markdown
 from .diff import AspectChange, Change, ConfigDiff, Delta, SchemaDiff
-from .report import one_line
+from .report import asked, one_line
 from .sizing import ArenaSize
 
 _SIGNS = {"added": "+", "removed": "-", "changed": "~"}
@@ -100,6 +100,7 @@ def diff_as_data(old: str, new: str, found: SchemaDiff) -> dict[str, object]:
 def _side(size: ArenaSize) -> dict[str, object]:
     return {
         "limits": dict(size.inputs.limits),
+        "tp": size.inputs.tp,
         "levers": dict(size.inputs.levers),
         "target": dict(size.inputs.target),
         "total_bytes": size.total_bytes,
@@ -180,13 +181,8 @@ def _config_markdown(config: ConfigDiff) -> list[str]:
 
 
 def _title(config: ConfigDiff) -> str:
-    old, new = (_limits(size) for size in (config.old, config.new))
-    limits = new if old == new else f"{old} -> {new}"
-    return f"{config.config}: {limits}"
-
-
-def _limits(size: ArenaSize) -> str:
-    return ", ".join(f"{name}={value}" for name, value in size.inputs.limits.items())
+    old, new = asked(config.old.inputs), asked(config.new.inputs)
+    return f"{config.config}: {new if old == new else f'{old} -> {new}'}"
 
 
 def _rows(config: ConfigDiff) -> list[Sequence[str]]:

@@ -185,6 +185,27 @@ def write_file(path: Path, text: str, mark: str) -> Difference | None:
         return found
 
 
+def create(folder: Path, files: Mapping[str, str]) -> None:
+    """Write new files into a folder.
+
+    Raises DiskError, with nothing written, when one of them is there or cannot be.
+    """
+    there = [name for name in files if os.path.lexists(folder / name)]
+    if there:
+        raise DiskError(f"already there, and left alone: {', '.join(there)}")
+    written: list[Path] = []
+    try:
+        for name, text in files.items():
+            with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
+                written.append(folder / name)
+                file.write(text)
+    except OSError as error:
+        for path in written:
+            path.unlink(missing_ok=True)
+        place = error.filename or folder
+        raise DiskError(f"{place}: cannot be written: {error.strerror}") from None
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     try:

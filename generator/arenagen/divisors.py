@@ -274,7 +274,7 @@ class Divisors:
         gates: Iterable[Expr] = (),
         needs: Callable[[Region], int] = lambda region: 1,
     ) -> Iterator[Place]:
-        """Where each region begins; behind one that may overlap, all others may.
+        """Where each region begins, were all those before it behind one another.
 
         gates: what holds where the regions exist.
         needs: the alignment in bytes that a region needs.
@@ -282,11 +282,11 @@ class Divisors:
         end: Terms = {}
         # Never less than the end: what aligning may add is added.
         bound: Terms = {}
-        behind = True
         for region in regions.items:
+            behind = True
             if region.at is not None:
                 start = self.terms(region.at.expr, env)
-                behind = behind and self._natural(self._sum(start, bound, -1), env)
+                behind = self._natural(self._sum(start, bound, -1), env)
                 bound = start
             else:
                 start = end

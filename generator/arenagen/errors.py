@@ -13,8 +13,18 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Severity = Literal["error", "warning"]
+# Characters that turn the order of those around them, so that a line reads as what it
+# is not: left-to-right and right-to-left marks, embeddings, overrides and isolates.
+BIDI = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 # What a terminal would obey instead of showing.
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+_CONTROL = re.compile(rf"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029{BIDI}]")
+# Characters of a source line that are shown, and of those how many before the token.
+_SHOWN = 160
+_BEFORE = 60
+# Known words that a slip is compared with.
+_CANDIDATES = 300
+# Problems that one check tells; nobody reads more, and each costs its hint.
+MAX_PROBLEMS = 300
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -42,12 +52,18 @@ class Span:
             return []
         number = str(self.line)
         margin = " " * len(number)
-        caret = "^" * self.shown_length
-        pad = "".join(
-            "\t" if char == "\t" else " " for char in self.source[: self.column - 1]
-        )
-        shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", self.source)
-        return [f" {number} | {shown}", f" {margin} | {pad}{caret}"]
+        text, column, length = self.source, self.column - 1, self.shown_length
+        if len(text) > _SHOWN:
+            start = max(0, min(column - _BEFORE, len(text) - _SHOWN))
+            end = start + _SHOWN
+            length = min(length, end - column)
+            more = "" if end >= len(text) else "..."
+            less = "..." if start else ""
+            column += len(less) - start
+            text = less + text[start:end] + more
+        pad = "".join("\t" if char == "\t" else " " for char in text[:column])
+        shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+        return [f" {number} | {shown}", f" {margin} | {pad}{'^' * length}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +78,13 @@ class Problem:
     related: tuple[tuple[str, Span], ...] = ()
 
     def __str__(self) -> str:
-        lines = [f"{self.span}: {self.severity} {self.code}: {self.message}"]
+        lines = [f"{self.span}: {self.severity} {self.code}: {printable(self.message)}"]
         lines += self.span.excerpt()
         for label, span in self.related:
             lines.append(f" = {label}: {span}")
             lines += span.excerpt()
         if self.hint:
-            lines.append(f" = hint: {self.hint}")
+            lines.append(f" = hint: {printable(self.hint)}")
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, object]:
@@ -87,6 +103,11 @@ class Problem:
                 for label, at in self.related
             ],
         }
+
+
+def printable(text: str) -> str:
+    """The text on one line, with escapes for what a terminal would obey."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 class ArenagenError(Exception):
@@ -109,9 +130,17 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word most like `word`, if one is close enough to be a slip."""
-    by_lower = {each.lower(): each for each in known}
-    matches = difflib.get_close_matches(word.lower(), by_lower, n=1, cutoff=0.7)
+    lower = word.lower()
+    by_lower = {each.lower(): each for each in known if _may_be(lower, each.lower())}
+    # A schema may have any number of names, and any number of slips.
+    candidates = list(by_lower)[:_CANDIDATES]
+    matches = difflib.get_close_matches(lower, candidates, n=1, cutoff=0.7)
     return by_lower[matches[0]] if matches else None
+
+
+def _may_be(word: str, other: str) -> bool:
+    """Whether the lengths of two words allow them to be alike."""
+    return abs(len(word) - len(other)) <= 0.86 * min(len(word), len(other))
 
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:

@@ -6,13 +6,13 @@ What it works out step by step is what `sizing` evaluates.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 from .describe import buffer_details
 from .errors import ArenagenError, did_you_mean
-from .evaluate import Value
+from .evaluate import EvaluationError, Value
 from .formula import spell
 from .model import Buffer, Function, Let, Schema, Uses
 from .reads import buffer_reads, readers
@@ -36,7 +36,7 @@ class _Named(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A name that the bytes depend on; its value where there are inputs.
+    """A name that the bytes depend on; its value where the inputs give it one.
 
     formula: of a let or a function. readers: the other buffers that read it.
     """
@@ -81,7 +81,7 @@ class Sized:
     floor: `min_bytes`; otherwise: what is taken while the gate is false.
     """
 
-    limits: Mapping[str, int]
+    inputs: Inputs
     nbytes: int
     trimmed: int
     gate: Worked | None
@@ -178,13 +178,21 @@ def _terms(schema: Schema, buffer: Buffer, inputs: Inputs | None) -> tuple[Term,
             name=each.name,
             doc=each.doc,
             formula=_formula_text(each),
-            value=sizing.value(each.name) if sizing and kind not in CALLED else None,
+            value=_value(sizing, each.name) if sizing and kind not in CALLED else None,
             readers=tuple(other for other in shared[each.name] if other != buffer.name),
         )
         for kind, entries in sections
         for each in entries
         if each.name in read
     )
+
+
+def _value(sizing: Sizing, name: str) -> Value | None:
+    try:
+        return sizing.value(name)
+    except EvaluationError:
+        # Of a let that only a function reads which is not called for these inputs.
+        return None
 
 
 def _formula_text(entry: _Named) -> str:
@@ -219,7 +227,7 @@ def _sized(schema: Schema, buffer: Buffer, inputs: Inputs) -> Sized:
     ranked = sorted(active, key=lambda each: -each[0])
     needed = ranked[0][0] if ranked else extent.nbytes if extent else 0
     return Sized(
-        limits=dict(inputs.limits),
+        inputs=inputs,
         nbytes=sizes[buffer.name].nbytes,
         trimmed=sizes[buffer.name].trimmed,
         gate=gate,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from .explain import Explanation, Sized, UseWork
 from .model import Schema
-from .report import human, one_line
+from .report import human, one_line, title
 from .trace import Worked, value_text
 from .work import Step, Work
 
@@ -21,7 +21,7 @@ def explanation_text(found: Explanation, config: str) -> str:
     lines = [f"{found.name}: {one_line(found.doc)}"]
     lines += [f"  {line}" for line in details]
     if found.full is not None:
-        lines += ["", f"{config}: {_limits(found.full)}"]
+        lines += ["", title(config, found.full.inputs)]
         lines += [*_verdict_lines(found.full), *_sized_lines(found.full, ())]
     if found.of_pass is not None:
         lines += ["", *_pass_lines(found, found.of_pass)]
@@ -39,12 +39,10 @@ def explanation_text(found: Explanation, config: str) -> str:
 
 
 def _pass_lines(found: Explanation, of_pass: Sized) -> list[str]:
-    title = f"a pass of {found.tokens} tokens"
-    if found.tokens == 1:
-        title = "a pass of 1 token"
+    called = "1 token" if found.tokens == 1 else f"{found.tokens} tokens"
     if of_pass is found.full or found.full is None:
-        return [f"{title} counts the whole buffer"]
-    lines = [f"{title}: {_bytes(of_pass.nbytes)}"]
+        return [f"a pass of {called} counts the whole buffer"]
+    lines = [f"a pass of {called}: {_bytes(of_pass.nbytes)}"]
     return lines + _sized_lines(of_pass, found.full.steps)
 
 
@@ -144,13 +142,9 @@ def _term_lines(found: Explanation) -> Iterator[str]:
         text = f"  {'config' if term.kind == 'field' else term.kind} {term.name}"
         if term.value is not None:
             text += f" = {value_text(term.value)}"
-        elif term.formula and found.full is None:
+        elif term.formula and (found.full is None or term.kind == "let"):
             text += f" = {term.formula}"
         yield f"{text}: {one_line(term.doc)}"
-
-
-def _limits(sized: Sized) -> str:
-    return ", ".join(f"{name}={value}" for name, value in sized.limits.items())
 
 
 def _bytes(nbytes: int) -> str:
@@ -190,7 +184,8 @@ def _sized_data(sized: Sized | None) -> dict[str, object] | None:
     if sized is None:
         return None
     return {
-        "limits": dict(sized.limits),
+        "limits": dict(sized.inputs.limits),
+        "tp": sized.inputs.tp,
         "bytes": sized.nbytes,
         "trimmed": sized.trimmed,
         "gate": _worked_data(sized.gate),

@@ -145,8 +145,9 @@ class _Loader:
                 hint = "read one of them without the other"
                 self._report("AR110", message, key.span, hint=hint)
             elif key.name not in ordered:
+                reads = key.reads
                 for name in keys:
-                    if name in key.reads:
+                    if name in reads:
                         add(keys[name], (*chain, key.name))
                 ordered[key.name] = key
 
@@ -183,7 +184,9 @@ class _Loader:
             )
         indexes = data.get("indexes")
         if indexes is not None:
-            for word in sorted({"words", "letters", "numbers"} & data.keys()):
+            for word in sorted(
+                {"minimum", "words", "letters", "numbers"} & data.keys()
+            ):
                 message = f"`{word}` does not go with `indexes`"
                 self._report("AR093", message, node.key(word).span)
             if "length" not in data:

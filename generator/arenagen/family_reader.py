@@ -180,7 +180,7 @@ class _Reader:
                 raise wrong(what, value, "True or False")
             case "str", _:
                 return _text(what, value)
-            case "int", list() if key.largest and value:
+            case "int", list() | tuple() if key.largest and value:
                 return max(
                     _integer(f"{what}[{place}]", each, key.minimum)
                     for place, each in enumerate(value)
@@ -244,9 +244,11 @@ def as_object(what: str, value: object) -> Mapping[str, object]:
 
 
 def _integer(what: str, value: object, minimum: int) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= minimum:
-        return value
-    raise wrong(what, value, f"an int, at least {minimum}")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise wrong(what, value, "an int")
+    if value < minimum:
+        raise ConfigFileError(f"{what} is {_shown(value)}; at least {minimum}")
+    return value
 
 
 def _text(what: str, value: object) -> str:
@@ -287,8 +289,8 @@ def _number(text: str) -> int | str:
 
 def wrong(what: str, value: object, wanted: str) -> ConfigFileError:
     """The error for a value of another kind than is wanted."""
-    text = _shown(value)
-    return ConfigFileError(f"{what}: {text} ({type(value).__name__}) is not {wanted}")
+    kind = type(value).__name__
+    return ConfigFileError(f"{what} is {_shown(value)} ({kind}), not {wanted}")
 
 
 def _shown(value: object) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -168,7 +169,7 @@ _REFUSED_OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.RShift: ("`>>`", "use `//` instead"),
     ast.BitAnd: ("`&`", "use `and` for gates, `align` or `%` for sizes"),
     ast.BitOr: ("`|`", "use `or`"),
-    ast.BitXor: ("`^`", "use `!=`"),
+    ast.BitXor: ("`^`", "write a power as a product, and use `!=` for gates"),
     ast.MatMult: ("`@`", "use `*`"),
     ast.Invert: ("`~`", "use `not`"),
     ast.UAdd: ("a `+` sign", "leave it out"),
@@ -178,12 +179,18 @@ _REFUSED_OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
 _TEXT = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
 _LOOKALIKES = {
     "\N{MULTIPLICATION SIGN}": "use `*`",
+    "\N{MIDDLE DOT}": "use `*`",
     "\N{DIVISION SIGN}": "use `//`",
     "\N{MINUS SIGN}": "use `-`",
     "\N{EN DASH}": "use `-`",
+    "\N{EM DASH}": "use `-`",
     "\N{LESS-THAN OR EQUAL TO}": "use `<=`",
     "\N{GREATER-THAN OR EQUAL TO}": "use `>=`",
     "\N{NOT EQUAL TO}": "use `!=`",
+    "\N{LEFT SINGLE QUOTATION MARK}": "use `'`",
+    "\N{RIGHT SINGLE QUOTATION MARK}": "use `'`",
+    "\N{LEFT DOUBLE QUOTATION MARK}": "use `'`",
+    "\N{RIGHT DOUBLE QUOTATION MARK}": "use `'`",
 }
 # What other languages spell differently, looked for where Python finds no formula.
 _SLIPS = (
@@ -193,6 +200,10 @@ _SLIPS = (
     (re.compile(r"!(?!=)"), "use `not`"),
     (re.compile(r"(?<![=!<>:])=(?!=)"), "compare with `==`"),
     (re.compile(r"\b\d+[A-Za-z_]"), "write the product with `*`"),
+    (re.compile(r"\w x \w"), "write the product with `*`"),
+    (re.compile(r"<>"), "use `!=`"),
+    (re.compile(r"\bmod\b"), "use `%`"),
+    (re.compile(r"\bdiv\b"), "use `//`"),
 )
 
 
@@ -211,7 +222,7 @@ def parse(text: str) -> Expr:
             raise FormulaError(
                 f"the character {char!r} in a formula",
                 (index, index + 1),
-                _LOOKALIKES.get(char, ""),
+                _LOOKALIKES.get(char) or _character_hint(char),
             )
     # A folded YAML text may keep line ends, which mean nothing inside a formula.
     line = text.replace("\n", " ")
@@ -233,7 +244,7 @@ def parse(text: str) -> Expr:
         # Python's offset is 0 where the text ends too early.
         start = min((error.offset or len(line)) - 1 + shift, last)
         early = error.msg == "invalid syntax" and not error.offset
-        what = "it ends too early" if early else error.msg.partition(". ")[0]
+        what = "it ends too early" if early else re.split(r"[.;] ", error.msg)[0]
         slips = (hint for pattern, hint in _SLIPS if pattern.search(bare))
         raise FormulaError(
             f"not a formula: {what}", (start, start + 1), next(slips, "")
@@ -243,6 +254,18 @@ def parse(text: str) -> Expr:
             "a formula nested too deep", (0, 1), "name its parts in `let`"
         ) from None
     return _convert(tree.body, len(line) - len(stripped), 0)
+
+
+def _character_hint(char: str) -> str:
+    """What to do about a character that a keyboard or an editor put there."""
+    if char == "\t" or unicodedata.category(char) == "Zs":
+        return "use a plain blank"
+    if unicodedata.category(char) in ("Cc", "Cf"):
+        return "remove it"
+    plain = unicodedata.normalize("NFKC", char)
+    if plain.isascii():
+        return f"use `{plain}`"
+    return "formulas and names are ASCII" if char.isalpha() else ""
 
 
 def _convert(node: ast.expr, shift: int, depth: int) -> Expr:

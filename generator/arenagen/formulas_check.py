@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from .errors import Problem, Span, did_you_mean
+from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean
 from .formula import (
     BUILTINS,
     FUNCTION_HINTS,
@@ -286,6 +286,8 @@ class _Types:
         local: Mapping[str, Type] | None = None,
     ) -> Type | None:
         local = local or {}
+        if len(self.problems) >= MAX_PROBLEMS:
+            return None
         if any(node.name in self._broken for node in names(formula.expr)):
             return None
         try:

@@ -95,26 +95,24 @@ class Group:
 Item: TypeAlias = Leaf | Group
 
 
-def logical_line(lines: Iterable[str]) -> list[Leaf]:
-    """The leaves of a statement that physical lines hold."""
-    leaves = _scan(lines)
-    if any(leaf.text in _UNKNOWN for leaf in leaves):
-        raise Unknown
-    items = _nested(leaves)
-    for item in items:
-        _mark_groups(item)
-    return list(_flat(_statement(items)))
+def statement(lines: Iterable[str]) -> list[Leaf]:
+    """The leaves of a statement that physical lines hold. Raises Unknown."""
+    return list(_flat(_statement(_items(lines))))
 
 
 def element(lines: Iterable[str]) -> list[Leaf]:
-    """The leaves of one element of a bracketed list, up to its comma."""
+    """The leaves of one element of a list in brackets, up to its comma."""
+    return list(_flat(_elements(_items(lines), alone=False)))
+
+
+def _items(lines: Iterable[str]) -> list[Item]:
     leaves = _scan(lines)
     if any(leaf.text in _UNKNOWN for leaf in leaves):
         raise Unknown
     items = _nested(leaves)
     for item in items:
         _mark_groups(item)
-    return list(_flat(_elements(items, alone=False)))
+    return items
 
 
 def _scan(lines: Iterable[str]) -> list[Leaf]:

@@ -18,6 +18,7 @@ from .model import (
     Bytes,
     Constant,
     ConstantValue,
+    Doc,
     Dtype,
     Extent,
     Field,
@@ -52,6 +53,8 @@ EXTENT_KEYS = ("shape", "bytes", "layout", "regions", "uses")
 USE_KEYS = EXTENT_KEYS[:4]
 REGION_KEYS = EXTENT_KEYS[:3]
 DEFAULT_ALIGN = 256
+# What Python says of the two halves of a call that a comma of YAML cuts.
+_OPEN, _UNMATCHED = "was never closed", "unmatched"
 Constants: TypeAlias = dict[str, Value]
 
 
@@ -89,6 +92,9 @@ def parse_formula(scalar: Scalar) -> tuple[Formula, Problem | None]:
     try:
         expr = parse(value if isinstance(value, str) else _number_text(scalar))
     except FormulaError as error:
+        cut = _OPEN in error.message or _UNMATCHED in error.message
+        if cut and scalar.raw[:1] not in ("'", '"', ">", "|"):
+            error.hint = "quote a formula that holds a comma inside `[ ]` or `{ }`"
         return Formula(Int(0), scalar), formula_problem("AR040", error, scalar)
     return Formula(expr, scalar), None
 
@@ -165,6 +171,7 @@ class _Loader:
                 )
                 for name, span, node in _entries(root, "trims")
             ),
+            docs=tuple(_docs("", root)),
         )
 
     def _arena(self, root: Mapping) -> ArenaInfo:
@@ -356,7 +363,8 @@ class _Loader:
             assert isinstance(given, Sequence)
             items = [item.value for item in given.items if isinstance(item, Scalar)]
             value, kind = self._list_constant(name, items, given.span)
-        return Constant(name, _text(node, "doc"), value, kind, span)
+        public = _flag(node, "public")
+        return Constant(name, _text(node, "doc"), value, kind, public, span)
 
     def _list_constant(
         self, name: str, items: list[Value], span: Span
@@ -535,7 +543,7 @@ class _Loader:
                     "add `dtype: bf16`, or whichever it is",
                 )
                 dtype = DTYPES["u8"]
-            return Shape(dtype, tuple(self._parse(item) for item in shape.items))
+            return Shape(dtype, self._dims(shape))
         if node.get("bytes") is not None:
             return Bytes(self._formula(node, "bytes"))
         if node.get("layout") is not None:
@@ -543,6 +551,19 @@ class _Loader:
             assert value is not None
             return self._layout_call(_text(node, "layout"), node, value.span)
         return self._regions(node, dtype, align)
+
+    def _dims(self, shape: Sequence) -> tuple[Formula, ...]:
+        """The dimensions; a call that its comma cuts in two is told once."""
+        dims: list[Formula] = []
+        cut = False
+        for item in shape.items:
+            assert isinstance(item, Scalar)
+            formula, problem = parse_formula(item)
+            if problem is not None and not (cut and _UNMATCHED in problem.message):
+                self.problems.append(problem)
+            cut = cut or (problem is not None and _OPEN in problem.message)
+            dims.append(formula)
+        return tuple(dims)
 
     def _lone(self, node: Mapping) -> None:
         """Report keys that do nothing without another one, or beside it."""
@@ -603,6 +624,16 @@ def _entries(node: Mapping, section: str) -> Iterator[tuple[str, Span, Mapping]]
         for key, value in table.entries:
             assert isinstance(value, Mapping)
             yield str(key.value), key.span, value
+
+
+def _docs(name: str, node: Node) -> Iterator[Doc]:
+    """Every doc below a node of this name."""
+    if isinstance(node, Mapping):
+        for key, value in node.entries:
+            if key.value == "doc" and isinstance(value, Scalar):
+                yield Doc(name, value)
+            else:
+                yield from _docs(str(key.value), value)
 
 
 def _keys(node: Mapping) -> set[str]:

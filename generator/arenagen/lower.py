@@ -11,7 +11,7 @@ from .imports import Imports
 from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
 from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
-from .model import Bytes, Limit, Schema, Shape
+from .model import Limit, Schema
 from .placement import slab_order
 from .plan import ArenaView, ConstantView, FieldView, LimitView
 
@@ -135,12 +135,6 @@ class _ArenaLowering(BufferLowering):
         arena.add("runtime.checksum", "ChecksumReport", "checksum_buffer")
         arena.add("runtime.debug", "Debug", "Guards", "Overrun", "guard_bytes")
         arena.add("runtime.device", "DevicePtr")
-        # Pointers that know their arena have a NULL of their own.
-        if any(
-            buffer.carve or isinstance(buffer.extent, Shape | Bytes)
-            for buffer in self.schema.buffers
-        ):
-            arena.add("runtime.device", "NULL")
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
         arena.add("runtime.errors", "format_bytes")
         arena.add("inputs", "Inputs")

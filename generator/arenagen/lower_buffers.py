@@ -50,6 +50,9 @@ class BufferLowering(UseLowering):
         fill = "" if buffer.init is None else bytes_literal(fill_pattern(buffer))
         methods = {group.name: group.method for group in self.schema.groups}
         groups = [methods[name] for name, _ in buffer.groups]
+        pointer = self.pointer(buffer)
+        if pointer is None or buffer.carve:
+            self.modules["arena"].add("runtime.device", "NULL")
         regions = tuple(
             (methods[each.group], each.path) for each in buffer.zero_regions
         )
@@ -73,7 +76,7 @@ class BufferLowering(UseLowering):
             align=buffer.align,
             size_body=tuple(body),
             size_value=f"({spell(value)})" if buffer.when else spell(value),
-            pointer=self.pointer(buffer),
+            pointer=pointer,
         )
 
     def buffer_size(

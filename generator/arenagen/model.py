@@ -150,12 +150,13 @@ ConstantValue: TypeAlias = int | bool | str | tuple[str, ...] | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A named literal."""
+    """A named literal; a public one is there for callers, whether it is read or not."""
 
     name: str
     doc: str
     value: ConstantValue
     type: Type
+    public: bool
     span: Span = field(compare=False)
 
 
@@ -330,6 +331,14 @@ class Trim:
 
 
 @dataclass(frozen=True, slots=True)
+class Doc:
+    """The doc of an entry, as it stands in the document, under the entry's name."""
+
+    name: str
+    scalar: Scalar
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """One arena."""
 
@@ -345,6 +354,7 @@ class Schema:
     groups: tuple[Group, ...]
     buffers: tuple[Buffer, ...]
     trims: tuple[Trim, ...]
+    docs: tuple[Doc, ...] = field(default=(), compare=False)
 
     @property
     def token_limit(self) -> Limit:

@@ -241,6 +241,8 @@ MODULE_NAMES = frozenset(
         "required_bytes",
     }
 )
+# Words that YAML reads as values, so that no formula could read them as names.
+YAML_WORDS = frozenset({"false", "null", "true"})
 # One-letter names that read as a digit.
 AMBIGUOUS = frozenset({"l", "I", "O"})
 
@@ -257,6 +259,8 @@ def bad_member(name: str) -> str | None:
         return f"is longer than {MAX_LENGTH} characters"
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         return "is a word of the Python language"
+    if name.lower() in YAML_WORDS:
+        return "is a value to YAML"
     return None
 
 

@@ -23,7 +23,7 @@ def buffer_reads(symbols: Symbols, buffer: Buffer) -> frozenset[str]:
         for trim in symbols.schema.trims
         if buffer.name in {name for name, _ in trim.buffers}
     ]
-    found: dict[str, None] = {}
+    found: set[str] = set()
     for call in layout_calls(buffer.extent):
         _follow_layout(symbols, call.layout, found)
     _follow(symbols, exprs, found)
@@ -40,28 +40,28 @@ def readers(schema: Schema) -> dict[str, tuple[str, ...]]:
     return {name: tuple(buffers) for name, buffers in table.items()}
 
 
-def _follow(symbols: Symbols, exprs: Iterable[Expr], found: dict[str, None]) -> None:
+def _follow(symbols: Symbols, exprs: Iterable[Expr], found: set[str]) -> None:
     for expr in exprs:
         for node in names(expr):
             name = symbols.canonical(node.name)
             # What a function or a layout calls its own is no name of the schema.
             if name in found or name not in symbols.kinds:
                 continue
-            found[name] = None
+            found.add(name)
             if name in symbols.lets:
                 _follow(symbols, [symbols.lets[name].value.expr], found)
         for call in calls(expr):
             if call.name in symbols.layouts:
                 _follow_layout(symbols, call.name, found)
             elif call.name in symbols.functions and call.name not in found:
-                found[call.name] = None
+                found.add(call.name)
                 _follow(symbols, [symbols.functions[call.name].value.expr], found)
 
 
-def _follow_layout(symbols: Symbols, name: str, found: dict[str, None]) -> None:
+def _follow_layout(symbols: Symbols, name: str, found: set[str]) -> None:
     if name in found:
         return
-    found[name] = None
+    found.add(name)
     layout = symbols.layouts[name]
     exprs = [let.value.expr for let in layout.lets]
     exprs += [each.expr for each in extent_formulas(layout.regions)]

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import resources
+from .breaking import WIDTH
 from .formula import quote
 from .header import header
 from .leaves import Unknown
@@ -19,7 +20,7 @@ from .lower_families import FamiliesView
 from .lower_scope import python_literal
 from .plan import ArenaView
 from .plan_parts import lower_first
-from .style import WIDTH, styled
+from .style import styled
 
 if TYPE_CHECKING:
     import jinja2
@@ -136,8 +137,13 @@ def docstring(text: str | tuple[str, ...], indent: int) -> str:
     paragraphs = [text] if isinstance(text, str) else [each for each in text if each]
     pad = " " * indent
     escaped = [_escape(each) for each in paragraphs]
-    if len(escaped) == 1 and len(escaped[0]) + indent + 6 <= WIDTH:
-        return f'"""{escaped[0]}"""'
+    if len(escaped) == 1:
+        # Black keeps a quote at the end apart from those behind it.
+        line, room = escaped[0], WIDTH - indent - 6
+        if line.endswith('"'):
+            line, room = line + " ", room + 4
+        if len(line) <= room:
+            return f'"""{line}"""'
     lines: list[str] = []
     for place, paragraph in enumerate(escaped):
         width = WIDTH - indent - (3 if place == 0 else 0)

@@ -196,12 +196,17 @@ def _shape(each: BufferSize) -> str:
     return "[" + ", ".join(str(dim) for dim in each.shape) + "]"
 
 
-def title(config: str, inputs: Inputs) -> str:
-    """What the sizes are of: the config, every limit, and the ranks that share it."""
-    asked = [f"{name}={value}" for name, value in inputs.limits.items()]
+def asked(inputs: Inputs) -> str:
+    """Every limit, and how many ranks share the config where there are several."""
+    parts = [f"{name}={value}" for name, value in inputs.limits.items()]
     if inputs.tp > 1:
-        asked.append(f"tp={inputs.tp}")
-    return f"{config}: {', '.join(asked)}"
+        parts.append(f"tp={inputs.tp}")
+    return ", ".join(parts)
+
+
+def title(config: str, inputs: Inputs) -> str:
+    """What the sizes are of: the config, the limits, and the ranks that share it."""
+    return f"{config}: {asked(inputs)}"
 
 
 def _total_line(size: ArenaSize) -> str:

@@ -35,6 +35,13 @@ def runtime_modules() -> list[tuple[str, str]]:
     ]
 
 
+def starter_files() -> dict[str, str]:
+    """Name and text of the schema to start from and of its tests."""
+    folder = templates() / "starter"
+    found = sorted(path for path in folder.glob("*.*") if path.is_file())
+    return {path.name: path.read_text(encoding="utf-8") for path in found}
+
+
 def page_files() -> dict[str, str]:
     """Name and text of the templates, the style and the script of the HTML page."""
     folder = _path("page")
@@ -52,9 +59,20 @@ def families_schema() -> Path:
     return _path("schema/huggingface.schema.json")
 
 
+def schema_text(families: bool) -> str:
+    """The JSON Schema of the language, or of a family table, as it lies there."""
+    path = families_schema() if families else language_schema()
+    return path.read_text(encoding="utf-8")
+
+
 def family_table() -> Path:
     """The Hugging Face family table that projects copy beside their schema."""
     return _path("schema/huggingface.yaml")
+
+
+def family_table_text() -> str:
+    """That table, as it lies there."""
+    return family_table().read_text(encoding="utf-8")
 
 
 def _path(name: str) -> Path:

@@ -288,7 +288,7 @@ class Sizing(Scope):
         """The winning use of a buffer whose gate is true, its extent, and the bytes."""
         use, extent, nbytes = self.winner(buffer.extent)
         if buffer.min_bytes is not None:
-            nbytes = max(nbytes, self.number(buffer.min_bytes))
+            nbytes = max(nbytes, _natural(buffer.min_bytes.expr, self))
         return use, extent, nbytes
 
     def closed_bytes(self, buffer: Buffer) -> int:

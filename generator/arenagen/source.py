@@ -14,11 +14,12 @@ from typing import Any, TypeAlias
 
 import yaml
 
-from .errors import InputProblems, Problem, Span
+from .errors import BIDI, InputProblems, Problem, Span
+from .malformed import malformed, not_yaml
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
-MAX_NODES = 1_000_000
+MAX_NODES = 50_000
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOL = dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(
@@ -35,7 +36,7 @@ _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 _NOT_YAML = re.compile(
     r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff"
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]")
+_CONTROL = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f{BIDI}]")
 _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
 
 Value: TypeAlias = bool | int | float | str | None
@@ -53,13 +54,19 @@ class Text:
 class Scalar:
     """A scalar with its YAML 1.2 core value.
 
-    `raw` is its text in the document, `rest` what stands behind it on its last line.
+    `raw` is its text in the document, which ends at character `end` of `document`.
     """
 
     value: Value
     span: Span = field(compare=False)
     raw: str = field(default="", compare=False)
-    rest: str = field(default="", compare=False)
+    document: str = field(default="", compare=False, repr=False)
+    end: int = field(default=0, compare=False, repr=False)
+
+    @property
+    def rest(self) -> str:
+        """What stands behind it on its last line."""
+        return _BREAK.split(self.document[self.end : self.end + 1000], maxsplit=1)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +109,33 @@ def decode(data: bytes, file: str) -> str:
         raise InputProblems(
             [Problem("AR001", f"{len(data)} bytes; at most {MAX_BYTES} are read", at)]
         )
+    if wide := _wide_encoding(data):
+        hint = "save the file as UTF-8"
+        raise InputProblems([Problem("AR001", f"not UTF-8 but {wide}", at, hint=hint)])
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
+        before = _BREAK.split(data[: error.start].decode("utf-8", "replace"))
+        lines = _BREAK.split(data.decode("utf-8", "replace"))
+        line, column = len(before), len(before[-1]) + 1
         problem = Problem(
             "AR001",
             f"not UTF-8: byte 0x{data[error.start]:02X} at offset {error.start}",
-            Span(file, line, 1),
+            Span(file, line, column, 1, lines[line - 1]),
             hint="save the file as UTF-8",
         )
         raise InputProblems([problem]) from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _wide_encoding(data: bytes) -> str | None:
+    """UTF-16 or UTF-32, which a byte order mark or the NULs of ASCII letters tell."""
+    head = data[:4]
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) or head.count(0) == 3:
+        return "UTF-32"
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or head.count(0) == 2:
+        return "UTF-16"
+    return None
 
 
 def parse(text: str, file: str) -> Node:
@@ -126,29 +148,17 @@ def parse(text: str, file: str) -> Node:
     if bad := _NOT_YAML.search(text):
         line, column = composer.place(bad.start())
         span = Span(file, line + 1, column + 1, 1, composer.lines[line])
-        raise InputProblems([_not_yaml(f"the character {bad[0]!a}", span)])
+        raise InputProblems([not_yaml(f"the character {bad[0]!a}", span)])
     try:
         node = composer.document()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        span = composer.span(mark) if mark else Span(file, 1, 1)
-        raise InputProblems([_not_yaml(error.problem or str(error), span)]) from None
+        raise InputProblems([malformed(error, file, composer.span)]) from None
     except yaml.YAMLError as error:
-        raise InputProblems([_not_yaml(str(error), Span(file, 1, 1))]) from None
+        what = " ".join(str(error).split())
+        raise InputProblems([not_yaml(what, Span(file, 1, 1))]) from None
     if composer.problems:
         raise InputProblems(composer.problems)
     return node
-
-
-def _not_yaml(what: str, span: Span) -> Problem:
-    hint = ""
-    if "\t" in span.source:
-        hint = "YAML is indented with spaces, never with tabs"
-    elif "mapping values are not allowed" in what:
-        hint = "put a text that holds `: ` in quotes"
-    elif "cannot start any token" in what:
-        hint = "put a text that begins with this character in quotes"
-    return Problem("AR002", f"not YAML: {' '.join(what.split())}", span, hint=hint)
 
 
 def plain(node: Node) -> Any:
@@ -191,19 +201,23 @@ class _Composer:
         next(self._events)
         first = next(self._events)
         if isinstance(first, yaml.StreamEndEvent):
-            problem = Problem(
-                "AR003",
-                "the file is empty",
-                Span(self.file, 1, 1),
-                hint="`arenagen generate` reads a schema that begins with `arena:`",
-            )
-            raise InputProblems([problem])
+            raise InputProblems([self._empty()])
         node = self._node(next(self._events), 0)
         next(self._events)
         after = next(self._events)
+        if isinstance(node, Scalar) and node.value is None:
+            raise InputProblems([self._empty()])
         if not isinstance(after, yaml.StreamEndEvent):
             self._report("AR004", "a second document", self.span(after.start_mark))
         return node
+
+    def _empty(self) -> Problem:
+        return Problem(
+            "AR003",
+            "the file is empty",
+            Span(self.file, 1, 1),
+            hint="`arenagen generate` reads a schema that begins with `arena:`",
+        )
 
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))
@@ -220,9 +234,10 @@ class _Composer:
         if isinstance(event, yaml.AliasEvent):
             return self._alias(str(event.anchor), span, depth)
         if event.tag is not None:
+            tag = str(event.tag).replace("tag:yaml.org,2002:", "!!", 1)
             self._report(
                 "AR006",
-                f"the tag `{event.tag}`; a schema has none",
+                f"the tag `{tag}`; a schema has none",
                 span,
                 hint="remove it; quote a text that begins with `!`",
             )
@@ -261,7 +276,6 @@ class _Composer:
             length = max(1, end - start)
             span = Span(self.file, line + 1, column + 1, length, self.lines[line])
         raw = self.text[start:end]
-        rest = self.text[end : end + 1000].partition("\n")[0]
         text: str = event.value
         value: Value = text
         if bad := _CONTROL.search(text):
@@ -275,7 +289,7 @@ class _Composer:
             value = 0
         else:
             value = core_value(text)
-        return Scalar(value, span, raw, rest)
+        return Scalar(value, span, raw, self.text, end)
 
     def _items(self, depth: int) -> Iterator[Node]:
         while not isinstance(event := next(self._events), yaml.SequenceEndEvent):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from . import resources
-from .errors import Problem, Span, did_you_mean
+from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean
 from .source import Mapping, Node, Scalar, Sequence, plain
 
 _KINDS = {
@@ -62,11 +63,10 @@ def check_structure(root: Node, schema: Path | None = None) -> list[Problem]:
     Without a path, as the schema language wants.
     """
     text = (schema or resources.language_schema()).read_text(encoding="utf-8")
-    problems: list[Problem] = []
-    for error in _validator(json.loads(text)).iter_errors(plain(root)):
-        path = list(error.absolute_path)
-        problems.extend(_translate(error, path, root))
-    return problems
+    errors = _validator(json.loads(text)).iter_errors(plain(root))
+    tree = _Tree(root)
+    problems = chain.from_iterable(_translate(error, tree) for error in errors)
+    return list(islice(problems, MAX_PROBLEMS))
 
 
 def _validator(schema: Any) -> Any:
@@ -85,27 +85,54 @@ def _validator(schema: Any) -> Any:
         if isinstance(value, str) and len(value.strip()) < wanted:
             yield jsonschema.ValidationError("")
 
+    def nothing(*_: object) -> Iterator[Any]:
+        """Names are checked, and more of them is told, by `check_names`."""
+        return iter(())
+
     base = jsonschema.Draft202012Validator
     kind: Any = extend(  # type: ignore[no-untyped-call]
         base,
-        {"pattern": pattern, "minLength": min_length},
+        {"pattern": pattern, "minLength": min_length, "propertyNames": nothing},
         type_checker=base.TYPE_CHECKER.redefine("integer", is_integer),
     )
     return kind(schema)
 
 
-def _descend(node: Node, path: list[str | int]) -> Node:
-    for step in path:
-        if isinstance(node, Mapping):
-            node = next(value for key, value in node.entries if str(key.value) == step)
-        elif isinstance(node, Sequence):
-            assert isinstance(step, int)
-            node = node.items[step]
-    return node
+class _Tree:
+    """A document whose nodes are found by path, however many there are."""
+
+    def __init__(self, root: Node) -> None:
+        self.root = root
+        self._tables: dict[int, dict[str, Node]] = {}
+
+    def node(self, path: list[str | int]) -> Node:
+        """The node at a path."""
+        node = self.root
+        for step in path:
+            if isinstance(node, Mapping):
+                if id(node) not in self._tables:
+                    table = {str(key.value): value for key, value in node.entries}
+                    self._tables[id(node)] = table
+                node = self._tables[id(node)][str(step)]
+            elif isinstance(node, Sequence):
+                assert isinstance(step, int)
+                node = node.items[step]
+        return node
+
+    def name(self, path: list[str | int]) -> Span:
+        """The key that a value stands under; the file's first one for the root."""
+        parent = self.node(path[:-1])
+        if isinstance(parent, Mapping) and path:
+            return parent.key(str(path[-1])).span
+        node = self.node(path)
+        if isinstance(node, Mapping) and node.entries:
+            return node.entries[0][0].span
+        return node.span
 
 
-def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Problem]:
-    node, where = _descend(root, path), _where(path)
+def _translate(error: Any, tree: _Tree) -> Iterator[Problem]:
+    path = list(error.absolute_path)
+    node, where = tree.node(path), _where(path)
     match error.validator:
         case "additionalProperties":
             assert isinstance(node, Mapping)
@@ -114,7 +141,9 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
                 if str(key.value) in known:
                     continue
                 hint = did_you_mean(str(key.value), known)
-                if isinstance(value, Scalar) and value.value is None and not value.raw:
+                if key.value == "<<":
+                    hint = "YAML 1.2 has no merge keys: write the entries out"
+                elif isinstance(value, Scalar) and _lone_key(value):
                     hint = "quote a text that holds a comma inside `{ }`"
                 yield Problem(
                     "AR020", f"unknown key `{key.value}`{where}", key.span, hint=hint
@@ -126,7 +155,7 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
                     yield Problem(
                         "AR021",
                         f"the key `{key}` is missing{where}",
-                        _name_of(root, path),
+                        tree.name(path),
                     )
         case "type":
             wanted = error.validator_value
@@ -141,9 +170,15 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
             choice = [str(each) for each in error.validator_value]
             word = str(node.value) if isinstance(node, Scalar) else ""
             meant = _SPELLINGS.get(word.lower(), word)
+            found = f"{_found(node)}{where}"
+            nothing = isinstance(node, Scalar) and node.value is None
             yield Problem(
                 "AR023",
-                f"{_found(node)}{where} is none of the words known here",
+                (
+                    f"{found}; it must be one of the words known here"
+                    if nothing
+                    else f"{found} is none of the words known here"
+                ),
                 node.span,
                 hint=did_you_mean(meant, choice) or "one of: " + ", ".join(choice),
             )
@@ -177,7 +212,7 @@ def _translate(error: Any, path: list[str | int], root: Node) -> Iterator[Proble
                 node.span,
             )
         case "minItems" | "minProperties" | "minLength":
-            yield Problem("AR026", f"nothing{where}", _name_of(root, path))
+            yield Problem("AR026", f"nothing{where}", tree.name(path))
         case "uniqueItems":
             assert isinstance(node, Sequence)
             items = [plain(item) for item in node.items]
@@ -205,17 +240,6 @@ def _where(path: list[str | int]) -> str:
     return f" in `{'.'.join(str(step) for step in path)}`" if path else ""
 
 
-def _name_of(root: Node, path: list[str | int]) -> Span:
-    """The key that a value stands under; the file's first one for the root."""
-    parent = _descend(root, path[:-1])
-    if isinstance(parent, Mapping) and path:
-        return parent.key(str(path[-1])).span
-    node = _descend(root, path)
-    if isinstance(node, Mapping) and node.entries:
-        return node.entries[0][0].span
-    return node.span
-
-
 def _found(node: Node) -> str:
     match node:
         case Scalar(None):
@@ -241,6 +265,16 @@ def _either(kinds: list[str]) -> str:
 
 def _type_hint(node: Node, kinds: list[str]) -> str:
     match node:
+        case Scalar(None) if node.rest.lstrip().startswith("#"):
+            return "` #` begins a comment: put a text with it in quotes"
+        case Scalar(None) if _lone_key(node):
+            return "quote what holds a comma inside `{ }`"
+        case Scalar(None) if node.span.source[node.span.column - 1 :][:1] == "&":
+            return "put a text that begins with `&` in quotes"
+        case Sequence() | Mapping() if kinds == ["string"]:
+            return _bracket_hint(node)
+        case Scalar(str() as text) if kinds == ["integer"] and text[:1].isdigit():
+            return "write the number with digits alone"
         case Scalar(float()) if "integer" in kinds:
             return "sizes are exact integers"
         case Scalar("yes" | "no" | "on" | "off" | "True" | "False") if (
@@ -251,4 +285,18 @@ def _type_hint(node: Node, kinds: list[str]) -> str:
             return "a formula with brackets at its start needs quotes"
         case Scalar(int() | float()) if "string" in kinds:
             return "put the text in quotes"
+    return ""
+
+
+def _lone_key(node: Scalar) -> bool:
+    """Whether nothing, not even a colon, stands behind a key inside of braces."""
+    before = node.span.source[: node.span.column - 1].rstrip()
+    behind = node.rest.lstrip()[:1]
+    return not node.raw and not before.endswith(":") and behind in (",", "}")
+
+
+def _bracket_hint(node: Node) -> str:
+    opener = node.span.source[node.span.column - 1 :][:1]
+    if opener in ("[", "{"):
+        return f"put a text that begins with `{opener}` in quotes"
     return ""

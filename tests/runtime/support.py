@@ -462,3 +462,10 @@ def cleared(gpu: GpuBackend, arena: BufferArena) -> Sizes:
         if ptr
     }
     return {name: zeros for name, zeros in found.items() if zeros}
+
+
+def no_count(name: str, value: object, minimum: int) -> str:
+    """What is said of a value that is no int, or a smaller one than `minimum`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{name} is {value}; at least {minimum}"
+    return f"{name} is {value!r} ({type(value).__name__}), not an int"

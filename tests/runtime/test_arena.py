@@ -53,6 +53,7 @@ from support import (
     covered,
     limits,
     new_stream,
+    no_count,
     read,
     soil,
     taken,
@@ -279,7 +280,7 @@ def test_a_limit_out_of_range_is_refused_before_any_call(
 ) -> None:
     spy = Spy(gpu)
     bounds = {**limits(), name: -1}
-    with pytest.raises(ConfigError, match=rf"^{name}: -1 \(int\) is not an int"):
+    with pytest.raises(ConfigError, match=rf"^{name} is -1; at least"):
         if from_sizes:
             sizes = DENSE_CASE.sizes()
             BufferArena.from_sizes(DENSE_CASE.model, sizes, **bounds, gpu=spy)
@@ -637,8 +638,7 @@ def test_a_pass_of_no_tokens_is_refused(tokens: Any, gpu: Backend) -> None:
         with pytest.raises(ConfigError) as caught:
             arena.zero_all_rows(0, tokens=tokens)
         assert spy.calls == []
-    shown = f"{tokens!r} ({type(tokens).__name__})"
-    assert str(caught.value) == f"tokens: {shown} is not an int, at least 1"
+    assert str(caught.value) == no_count("tokens", tokens, 1)
 
 
 @pytest.mark.parametrize("tokens", NOT_TOKENS)
@@ -647,8 +647,9 @@ def test_a_pass_of_no_tokens_is_refused_after_a_good_one_too(
 ) -> None:
     with DENSE_CASE.build(gpu) as arena:
         arena.zero_all_rows(0, tokens=1)
-        with pytest.raises(ConfigError, match=r"^tokens: .* is not an int, at least 1"):
+        with pytest.raises(ConfigError) as caught:
             arena.zero_all_rows(0, tokens=tokens)
+    assert str(caught.value) == no_count("tokens", tokens, 1)
 
 
 @pytest.mark.parametrize(
@@ -948,8 +949,8 @@ def test_a_reserve_counts_as_memory_that_is_not_free(make_gpu: MakeBackend) -> N
     ("more", "text"),
     [
         ({"placement": "pool"}, "placement: 'pool'; allowed: separate, slab"),
-        ({"reserve": -1}, "reserve: -1 (int) is not an int, at least 0"),
-        ({"reserve": 0.5}, "reserve: 0.5 (float) is not an int, at least 0"),
+        ({"reserve": -1}, "reserve is -1; at least 0"),
+        ({"reserve": 0.5}, "reserve is 0.5 (float), not an int"),
     ],
 )
 def test_a_placement_or_reserve_that_is_none(
@@ -1589,8 +1590,7 @@ def test_a_layout_for_no_rows_is_refused(rows: Any, gpu: Backend) -> None:
     with MOE_CASE.build(gpu) as arena:
         with pytest.raises((ConfigError, LayoutError)) as caught:
             arena.moe_fp8_scratch(rows)
-        shown = f"{rows!r} ({type(rows).__name__})"
-        assert str(caught.value) == f"rows: {shown} is not an int, at least 1"
+        assert str(caught.value) == no_count("rows", rows, 1)
 
 
 @pytest.mark.parametrize(

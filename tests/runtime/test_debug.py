@@ -400,13 +400,18 @@ def test_zeros_in_a_buffer_that_zeroing_clears_are_no_finding(
     monkeypatch: pytest.MonkeyPatch, gpu: Backend
 ) -> None:
     name, stream = "moe_fp8_scratch", gpu.default_stream
-    for groups, findings in ((), 3), (("zero_all",), 0):
-        info = BUFFERS[name]._replace(groups=groups)
+    changes: list[tuple[dict[str, Any], int]] = [
+        ({}, 3),
+        ({"groups": ("zero_all",)}, 0),
+        ({"region_groups": (("zero_all", "scales"),)}, 0),
+    ]
+    for change, findings in changes:
+        info = BUFFERS[name]._replace(**change)
         monkeypatch.setattr("metrale_arena.arena.BUFFERS", {**BUFFERS, name: info})
         with MOE_CASE.build(gpu, debug=Debug()) as arena:
             gpu.memset(arena.moe_fp8_scratch, 0, arena.moe_fp8_scratch_bytes)
             assert len(arena.check_guards(stream, gaps=True)) == findings
-            if groups:
+            if change:
                 write(gpu, arena.moe_fp8_scratch.offset(1700), b"\x02")
                 (overrun,) = arena.check_guards(stream, gaps=True)
                 assert (overrun.first, overrun.reach) == (100, 101)
@@ -604,15 +609,15 @@ def test_debug_is_an_immutable_record() -> None:
 @pytest.mark.parametrize(
     ("make", "text"),
     [
-        (lambda: Debug(guard=0), "guard: 0 (int) is not an int, at least 1"),
-        (lambda: Debug(guard=-8), "guard: -8 (int) is not an int, at least 1"),
-        (lambda: Debug(guard=True), "guard: True (bool) is not an int, at least 1"),
+        (lambda: Debug(guard=0), "guard is 0; at least 1"),
+        (lambda: Debug(guard=-8), "guard is -8; at least 1"),
+        (lambda: Debug(guard=True), "guard is True (bool), not an int"),
         (
             lambda: Debug(guard=1.5),  # type: ignore[arg-type]
-            "guard: 1.5 (float) is not an int, at least 1",
+            "guard is 1.5 (float), not an int",
         ),
-        (lambda: Debug(poison=256), "poison: 256 (int) is not an int, from 0 to 255"),
-        (lambda: Debug(poison=-1), "poison: -1 (int) is not an int, from 0 to 255"),
+        (lambda: Debug(poison=256), "poison is 256; from 0 to 255"),
+        (lambda: Debug(poison=-1), "poison is -1; from 0 to 255"),
     ],
 )
 def test_what_is_no_guard_and_no_poison_is_refused(
@@ -632,7 +637,7 @@ def test_what_is_no_debug_is_refused_before_anything_is_allocated(
     spy = Spy(gpu)
     with pytest.raises(ConfigError) as caught:
         DENSE_CASE.build(spy, debug=debug)
-    assert str(caught.value) == f"debug: {shown} is not a Debug, nor None"
+    assert str(caught.value) == f"debug is {shown}, not a Debug, nor None"
     assert spy.calls == []
 
 

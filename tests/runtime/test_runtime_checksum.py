@@ -2,7 +2,8 @@
 
 import math
 import struct
-from hashlib import blake2b
+import sys
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -43,13 +44,28 @@ def floats(*values: float) -> bytes:
     return struct.pack(f"<{len(values)}f", *values)
 
 
-def test_a_buffer_of_known_values() -> None:
+@pytest.fixture(params=["with numpy", "without"])
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Numpy is installed, or is not; what hides it is no package."""
+    if request.param == "without":
+        monkeypatch.setitem(sys.modules, "numpy", None)
+    else:
+        pytest.importorskip("numpy")
+    return str(request.param)
+
+
+@pytest.fixture
+def without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+
+
+def test_a_buffer_of_known_values(either: str) -> None:
     data = floats(1.5, -2.0, 0.0, -0.0)
     assert fingerprint(data) == BufferChecksum(
         name="x",
         nbytes=16,
         state="ok",
-        digest=blake2b(data, digest_size=16).hexdigest(),
+        digest=sha256(data).hexdigest()[:32],
         total=-0.5,
         total_squares=6.25,
         total_abs=3.5,
@@ -60,28 +76,32 @@ def test_a_buffer_of_known_values() -> None:
     )
 
 
-def test_non_finite_lanes_are_counted_and_left_out() -> None:
+def test_non_finite_lanes_are_counted_and_left_out(either: str) -> None:
     result = fingerprint(floats(math.inf, 2.0, math.nan, -math.inf, math.nan, math.inf))
     assert (result.nan_lanes, result.inf_lanes, result.lanes) == (2, 3, 6)
     assert (result.total, result.total_squares, result.total_abs) == (2.0, 4.0, 2.0)
 
 
-def test_sums_are_exact() -> None:
+@pytest.mark.usefixtures("without_numpy")
+def test_sums_of_a_block_are_exact_without_numpy() -> None:
     result = fingerprint(floats(2.0**100, 1.0, 2.0**-140, -(2.0**100)))
     assert result.total == 1.0 + 2.0**-140
     assert fingerprint(floats(2.0**100, 2.0**-140, -(2.0**100))).total == 2.0**-140
 
 
-def test_sums_are_exact_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sums_are_exact_across_blocks(
+    either: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(checksum, "_CHUNK_BYTES", 8)
-    data = floats(2.0**100, 2.0**-149, -(2.0**100), 0.0)
+    data = floats(2.0**100, 0.0, 2.0**-149, 0.0, -(2.0**100), 0.0)
     assert fingerprint(data).total == 2.0**-149
 
 
-def test_the_largest_lanes_do_not_overflow() -> None:
+def test_the_largest_lanes_do_not_overflow(either: str) -> None:
     largest = struct.unpack("<f", b"\xff\xff\x7f\x7f")[0]
     result = fingerprint(floats(*[largest] * 1000))
-    assert result.total_squares == math.fsum([largest * largest] * 1000)
+    squares = math.fsum([largest * largest] * 1000)
+    assert result.total_squares == pytest.approx(squares, rel=1e-14)
     assert math.isfinite(result.total_squares)
 
 
@@ -122,30 +142,67 @@ def test_any_changed_byte_shows_in_the_digest(data: bytes, draw: st.DataObject) 
     assert fingerprint(data).digest != fingerprint(bytes(changed)).digest
 
 
-@given(st.binary(min_size=1, max_size=400), st.sampled_from((4, 8, 64, 4096)))
-def test_sums_do_not_depend_on_the_pieces(data: bytes, piece: int) -> None:
+@given(
+    st.binary(min_size=1, max_size=400),
+    st.sampled_from((4, 8, 64, 4096)),
+    st.booleans(),
+)
+def test_sums_do_not_depend_on_blocks_or_numpy(
+    data: bytes, block: int, numpy: bool
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(checksum, "_CHUNK_BYTES", piece)
+        patch.setattr(checksum, "_CHUNK_BYTES", block)
+        if not numpy:
+            patch.setitem(sys.modules, "numpy", None)
         result = fingerprint(data)
     count = len(data) // 4
     lanes = struct.unpack_from(f"<{count}f", data)
     finite = [lane for lane in lanes if math.isfinite(lane)]
-    assert result.total == math.fsum(finite)
-    assert result.total_squares == math.fsum(lane * lane for lane in finite)
-    assert result.total_abs == math.fsum(abs(lane) for lane in finite)
+    absolute = math.fsum(abs(lane) for lane in finite)
+    squares = math.fsum(lane * lane for lane in finite)
+    assert result.total == pytest.approx(math.fsum(finite), abs=1e-14 * absolute, rel=0)
+    assert result.total_squares == pytest.approx(squares, rel=1e-14, abs=0)
+    assert result.total_abs == pytest.approx(absolute, rel=1e-14, abs=0)
     assert result.nan_lanes == sum(map(math.isnan, lanes))
     assert result.inf_lanes == sum(map(math.isinf, lanes))
     assert result.lanes == count
-    assert result.digest == blake2b(data, digest_size=16).hexdigest()
+    assert result.digest == sha256(data).hexdigest()[:32]
 
 
-def test_reads_are_bounded() -> None:
+@pytest.mark.parametrize("kind", ["normal", "wide", "all alike"])
+def test_a_whole_block_is_within_the_documented_bound(kind: str) -> None:
+    numpy = pytest.importorskip("numpy")
+    random = numpy.random.default_rng(7)
+    lanes = random.standard_normal(1 << 18)
+    if kind == "wide":
+        lanes *= 2.0 ** random.integers(-120, 60, 1 << 18)
+    elif kind == "all alike":
+        lanes[:] = 0.1
+    data = lanes.astype("<f4").tobytes()
+    result = fingerprint(data)
+    values = struct.unpack(f"<{1 << 18}f", data)
+    absolute = math.fsum(map(abs, values))
+    assert abs(result.total - math.fsum(values)) <= 1e-14 * absolute
+    assert abs(result.total_abs - absolute) <= 1e-14 * absolute
+    squares = math.fsum(value * value for value in values)
+    assert abs(result.total_squares - squares) <= 1e-14 * squares
+
+
+def test_numpy_is_what_adds_where_it_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("numpy")
+    monkeypatch.setattr(checksum, "_exact", None)
+    assert fingerprint(floats(1.5, -2.0)).total == -0.5
+
+
+def test_reads_are_bounded(either: str) -> None:
     gpu = Counting()
     nbytes = (2 << 20) + 3
     ptr = gpu.alloc(nbytes)
     result = checksum_buffer(gpu, "x", ptr, nbytes)
     assert gpu.reads == [1 << 20, 1 << 20, 3]
-    assert result.digest == blake2b(bytes(nbytes), digest_size=16).hexdigest()
+    assert result.digest == sha256(bytes(nbytes)).hexdigest()[:32]
     assert result.lanes == 1 << 19
     assert (result.total, result.total_squares, result.total_abs) == (0.0, 0.0, 0.0)
 

@@ -17,6 +17,7 @@ from hypothesis.stateful import (
     invariant,
     rule,
 )
+from support import no_count
 
 from runtime import host
 from runtime.backend import GpuBackend, SupportsPatternFill
@@ -92,8 +93,9 @@ def test_an_unknown_machine_must_be_told(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("total", [-1, 1.5, True])
 def test_the_total_is_checked(total: object) -> None:
-    with pytest.raises(ConfigError, match=r"^total_memory: .* is not an int"):
+    with pytest.raises(ConfigError) as caught:
         HostBackend(total)  # type: ignore[arg-type]
+    assert str(caught.value) == no_count("total_memory", total, 0)
 
 
 def test_all_of_the_memory_can_be_taken() -> None:

@@ -6,8 +6,10 @@ A small arena of its own: the ranges that each method must clear are worked out 
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -343,3 +345,15 @@ def test_the_package_checks_itself(package: ModuleType) -> None:
         config = package.ModelConfig(width=WIDTH, paged=paged, expert_count=3 * paged)
         report = package.selfcheck(config, tokens=M, rows=ROWS)
         assert report.failures == ()
+
+
+def test_the_package_is_as_clean_as_any(package: ModuleType) -> None:
+    folder = Path(str(package.__file__)).parent
+    for command in (
+        ("ruff", "check", "--isolated", "--no-cache", "."),
+        ("mypy", "--strict", f"--cache-dir={folder.parent / 'cache'}", "."),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-m", *command], cwd=folder, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout

@@ -233,6 +233,26 @@ def test_a_buffer_in_two_groups_counts_in_both() -> None:
     assert found.note == ("514 bytes in all; counted in several groups: rows, 24 bytes")
 
 
+def test_of_a_buffer_held_by_regions_these_alone_count() -> None:
+    text = SMALL.replace(
+        "trims:",
+        """  parts:
+    doc: Parts.
+    zero: [{some: [a]}]
+    regions: {a: {bytes: 5, doc: A.}, b: {bytes: width, doc: B.}}
+trims:""",
+    )
+    schema, _ = read_schema(Text("small.yaml", text.encode()))
+    given = complete_inputs(schema, {"width": 3, "kind": ""}, {}, {}, {})
+    found = account(schema, given, "group")
+    assert rows(found, "group", "bytes", "buffers")[1] == (
+        "some",
+        24 + 5,
+        ("rows", "parts.a"),
+    )
+    assert "parts" not in str(found.rows[2])
+
+
 def test_which_use_won_and_what_sharing_saved() -> None:
     found = account(SCHEMA, inputs(), "use")
     assert found.columns == ("buffer", "use", "bytes", "is", "margin", "saved")

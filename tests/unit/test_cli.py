@@ -1190,7 +1190,7 @@ def test_sizes_needs_a_config() -> None:
         (b"[]", "c.json: not an object (list)"),
         (b"null", "c.json: not an object (NoneType)"),
         (b"{}", "c.json: model_type is missing; known: "),
-        (b'{"model_type": 3}', "c.json: model_type: 3 (int) is not a str"),
+        (b'{"model_type": 3}', "c.json: model_type is 3 (int), not a str"),
         (
             b'{"model_type": "lama"}',
             "c.json: model_type 'lama' is not known; did you mean llama?",

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ from click.testing import CliRunner, Result
 
 import oracle
 from arenagen.cli import cli
+from arenagen.commands import console
 from expected_configs import EXPECTED
 from metrale_arena import ConfigError, ModelConfig
 
@@ -38,8 +43,8 @@ def run(*arguments: str | Path, code: int = 0) -> Result:
 
 def sizes(config: Path, *arguments: str) -> tuple[dict[str, int], str]:
     """The bytes of every buffer for 16 tokens, and what is said beside them."""
-    options = ("-s", METRALE, "-c", config, "-M", "16", "--format", "json")
-    result = run("sizes", *options, *arguments)
+    options = ("-s", METRALE, "-c", config, "--format", "json")
+    result = run("sizes", *options, "-M", "16", *arguments)
     buffers = json.loads(result.stdout)["buffers"]
     return {each["name"]: each["bytes"] for each in buffers}, result.stderr
 
@@ -102,15 +107,15 @@ HOSTILE: dict[str, tuple[bytes, str]] = {
     ),
     "text": (
         b'{"model_type": "llama", "hidden_size": "4096"}',
-        "llama: hidden_size: '4096' (str) is not an int, at least 1",
+        "llama: hidden_size is '4096' (str), not an int",
     ),
     "negative": (
         b'{"model_type": "llama", "hidden_size": -4096}',
-        "llama: hidden_size: -4096 (int) is not an int, at least 1",
+        "llama: hidden_size is -4096; at least 1",
     ),
     "nan": (
         b'{"model_type": "llama", "hidden_size": NaN}',
-        "llama: hidden_size: nan (float) is not an int, at least 1",
+        "llama: hidden_size is nan (float), not an int",
     ),
     "deep": (b'{"a":' * 100_000, "not JSON: maximum recursion depth exceeded"),
     "deep_array": (b"[" * 100_000, "not JSON: maximum recursion depth exceeded"),
@@ -166,3 +171,99 @@ def test_a_count_beyond_any_memory_is_a_size_error(tmp_path: Path) -> None:
     result = run("sizes", "-s", METRALE, "-c", path, code=2)
     assert result.stderr.startswith("error: expert_gate_out: ")
     assert "bytes is more than 2**63 - 1" in result.stderr
+
+
+MODELS = ("Llama-3.1-8B", "GLM-5.3-Flash")
+
+
+def total(stem: str, tokens: int, **options: Any) -> int:
+    limits = {**LIMITS, "max_batch_tokens": tokens}
+    return sum(oracle.metrale_sizes(EXPECTED[stem], **limits, **options).values())
+
+
+def grid(*arguments: str) -> str:
+    configs = [part for stem in MODELS for part in ("-c", DATA / f"{stem}.json")]
+    return run("sizes", "-s", METRALE, *configs, "-M", "16,512", *arguments).stdout
+
+
+def test_models_by_limits_as_data() -> None:
+    data = json.loads(grid("--format", "json"))
+    found = [
+        (each["config"], each["limits"]["max_batch_tokens"], each["total_bytes"])
+        for each in data
+    ]
+    assert found == [
+        (f"{stem}.json", tokens, total(stem, tokens))
+        for stem in MODELS
+        for tokens in (16, 512)
+    ]
+    rows = list(csv.DictReader(io.StringIO(grid("--format", "csv"))))
+    assert len(rows) == 4 * 46
+    assert sum(int(row["bytes"]) for row in rows) == sum(each[2] for each in found)
+
+
+@pytest.mark.parametrize("style", ["table", "md"])
+def test_models_by_limits_as_a_table(style: str) -> None:
+    rows = {}
+    for line in grid("--format", style).splitlines():
+        cells = [cell.strip() for cell in re.split("[│┃|]", line)[1:-1]]
+        if cells:
+            rows[cells[0]] = cells[1:]
+    assert rows["config"] == ["M = 16", "M = 512"]
+    for stem in MODELS:
+        totals = (total(stem, tokens) / 2**20 for tokens in (16, 512))
+        assert rows[f"{stem}.json"] == [f"{each:.2f} MiB" for each in totals]
+
+
+def test_sizes_without_trims() -> None:
+    trimmed, _ = sizes(DATA / "GLM-5.3-Flash.json")
+    whole, _ = sizes(DATA / "GLM-5.3-Flash.json", "--no-trim")
+    assert sum(trimmed.values()) == total("GLM-5.3-Flash", 16)
+    assert sum(whole.values()) == total("GLM-5.3-Flash", 16, glm_trim=False)
+    assert (trimmed["qkv_output"], whole["qkv_output"]) == (0, 16 * 3 * 64 * 256 * 2)
+
+
+def test_one_limit_twice_is_one_limit() -> None:
+    assert sizes(LLAMA, "-M", "16,16") == sizes(LLAMA)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("sizes -M 16,x", "Invalid value for '-M' / '--tokens': 'x' is not a valid"),
+        ("sizes -M 16,", "Invalid value for '-M' / '--tokens': '' is not a valid"),
+        ("sizes -M 0,16", "error: max_batch_tokens=0; at least 1"),
+        (
+            "sizes -M 16,32 -l max_batch_tokens=16",
+            "-M 32, and max_batch_tokens says otherwise",
+        ),
+        ("zero-plan -M 16,32", "-M: several values go with `arenagen sizes` alone"),
+    ],
+)
+def test_bad_limits_are_told(command: str, message: str) -> None:
+    name, *arguments = command.split()
+    result = run(name, "-s", METRALE, "-c", LLAMA, *arguments, code=2)
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(-1.0, True), (60.0, False)])
+def test_a_bar_shows_once_it_takes_long(
+    seconds: float, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(console, "_SECONDS_WITHOUT_BAR", seconds)
+    assert list(console.progress([1, 2, 3], "sizing")) == [1, 2, 3]
+    assert ("sizing" in terminal.getvalue()) is shown
+
+
+def test_no_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(console.progress([1, 2], "sizing")) == [1, 2]
+    assert capsys.readouterr() == ("", "")

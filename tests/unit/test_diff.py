@@ -30,12 +30,12 @@ from arenagen.model import (
     Dtype,
     Formula,
     LayoutCall,
-    Let,
     Parameter,
     Region,
     Regions,
     Schema,
     Shape,
+    Use,
     Uses,
 )
 from arenagen.sizing import complete_inputs, size_arena
@@ -83,8 +83,10 @@ def changed(old: str, new: str, text: str = SMALL) -> tuple[Change, ...]:
 # Nothing differs, everything differs, and the other way round.
 
 
-@pytest.mark.parametrize("schema", [METRALE, ATLAS, OLD], ids=["metrale", "atlas", ""])
-def test_a_schema_does_not_differ_from_itself(schema: Schema) -> None:
+@pytest.mark.parametrize("name", ["metrale", "atlas", "small", "full"])
+def test_a_schema_does_not_differ_from_itself(name: str) -> None:
+    table = {"metrale": METRALE, "atlas": ATLAS, "small": OLD}
+    schema = table[name] if name in table else schema_of(FULL)
     found = diff(schema, schema)
     assert found == SchemaDiff((), ())
     assert not found.differs
@@ -164,15 +166,13 @@ def other(value: Any) -> Iterator[Any]:
             return
         case Dtype():
             yield DTYPES["f64"]
-        case tuple() if len({type(each) for each in value}) > 1:
-            # A record, such as a word, its value and its constant.
+        case tuple():
+            # All of one type make a list, of which one can go; others are a record.
+            if len({type(each) for each in value}) == 1:
+                yield value[1:]
             for place, part in enumerate(value):
                 for each in other(part):
                     yield (*value[:place], each, *value[place + 1 :])
-        case tuple():
-            if value:
-                yield value[1:]
-                yield from ((each, *value[1:]) for each in other(value[0]))
         case Shape(dtype, dims):
             yield Shape(DTYPES["f64" if dtype.name != "f64" else "u8"], dims)
             yield Shape(dtype, dims[1:])
@@ -185,6 +185,15 @@ def other(value: Any) -> Iterator[Any]:
             yield from map(Bytes, other(formula))
         case _ if is_dataclass(value) and not isinstance(value, type):
             yield from variants(value)
+
+
+def compared(kind: type[Any]) -> set[tuple[str, str]]:
+    """The fields of a record that tell it from another."""
+    return {
+        (kind.__name__, field.name)
+        for field in fields(kind)
+        if field.compare and field.name != "name"
+    }
 
 
 def variants(entry: Any) -> Iterator[Any]:
@@ -214,7 +223,7 @@ limits:
   max_tokens:
     {symbol: M, tokens: true, minimum: 1, maximum: 9, default: 8, doc: Tokens.}
 config:
-  width: {doc: Width., default: 3, aliases: [w, v]}
+  width: {doc: Width., default: 3, aliases: [w, v], shard: heads}
   kind: {type: str, doc: Kind.}
 levers:
   one: {variable: ONE, type: bool, on_when: ["1"], arms: checksum, doc: One.}
@@ -262,6 +271,7 @@ buffers:
     align: 512
   parts:
     doc: Parts.
+    zero: [{all: [a, c.head]}]
     regions:
       a: {bytes: "twice(width, one)", doc: A.}
       b: {dtype: u8, shape: [three], at: 4096, when: two, doc: B.}
@@ -279,16 +289,14 @@ trims:
 
 def test_no_field_of_any_entry_is_left_out() -> None:
     schema = schema_of(FULL)
-    seen = 0
     kinds = set()
     for section, entries in sections(schema).items():
         for entry in entries.values():
-            kinds.add(type(entry).__name__)
+            kinds.add(type(entry))
             for variant in variants(entry):
                 assert variant != entry
                 assert aspects(variant) != aspects(entry), (section, variant)
-                seen += 1
-    assert kinds == {
+    assert {kind.__name__ for kind in kinds} == {
         "ArenaInfo",
         "TargetConstant",
         "Limit",
@@ -302,10 +310,16 @@ def test_no_field_of_any_entry_is_left_out() -> None:
         "Buffer",
         "Trim",
     }
-    assert seen > 100
-    # And the other extents, parts and lets are among what was varied.
-    parts = {type(each) for each in pieces(schema)}
-    assert {Region, Regions, Uses, Shape, Bytes, LayoutCall, Let, Parameter} <= parts
+    # All that a record may hold is held by one of them, so that it was varied.
+    held = {
+        (type(each).__name__, field.name)
+        for each in pieces(schema)
+        for field in fields(each)
+        if getattr(each, field.name) not in (None, ())
+    }
+    kinds |= {Region, Regions, Use, Uses, Shape, Bytes, LayoutCall, Parameter}
+    for kind in kinds:
+        assert compared(kind) <= held, kind
 
 
 def pieces(value: Any) -> Iterator[Any]:
@@ -707,6 +721,17 @@ def test_levers_and_fields_that_one_schema_alone_has() -> None:
     assert buffers["splitk_workspace"]["old"] == 32 * 64 * 2 * 130 * 4
     assert buffers["splitk_workspace"]["new"] == 48 * 130 * 4
     assert "attn_decode_splitk" not in config["new"]["levers"]
+
+
+def test_both_schemas_share_a_config_among_ranks() -> None:
+    old, new = ROOT / "schema/metrale.yaml", ROOT / "schema/atlas.yaml"
+    options = (str(old), str(new), "-c", str(ROOT / "tests/data/Qwen3-32B.json"))
+    text = run(*options, "-M", "1", "--tp", "2").stdout
+    assert "Qwen3-32B.json: max_batch_tokens=1, " in text and ", tp=2\n" in text
+    # Half of 64 heads and of 2 * 8, 128 wide, in 16 rows and in one.
+    width = (32 + 2 * 4) * 128
+    (line,) = (each for each in text.splitlines() if "  qkv_output " in each)
+    assert line.split()[1:3] == [f"{16 * width * 2:,}", f"{width * 2:,}"]
 
 
 # Revisions.

@@ -93,7 +93,7 @@ def test_a_pass_of_one_token_touches_the_worked_values() -> None:
         found = of(name, tokens=1)
         assert found.of_pass is not None
         assert (found.tokens, found.of_pass.nbytes) == (1, nbytes), name
-        assert found.of_pass.limits["max_batch_tokens"] == 1
+        assert found.of_pass.inputs.limits["max_batch_tokens"] == 1
 
 
 def test_a_pass_counts_the_whole_of_what_is_not_token_major() -> None:
@@ -447,6 +447,18 @@ def test_json_holds_what_the_text_says(here: Path) -> None:
     assert (width["value"], width["shared_with"]) == (5, ["table", "raw"])
 
 
+def test_the_share_of_a_rank() -> None:
+    options = ("-s", str(ROOT / "schema/metrale.yaml"), "-M", "8", "--tp", "2")
+    config = str(ROOT / "tests/data/Qwen3-32B.json")
+    found = run("attn_output", *options, "-c", config).stdout
+    assert ", max_batch_size=32, tp=2\n" in found
+    # 64 heads of 128, of which a rank has half.
+    assert "  config num_attention_heads = 32: " in found
+    assert f"\n  {8 * 32 * 128 * 2:,} bytes (64.00 KiB)\n" in found
+    found = run("attn_output", *options, "-c", config, "--format", "json").stdout
+    assert json.loads(found)["sized"]["tp"] == 2
+
+
 def test_a_family_that_is_trimmed(here: Path) -> None:
     options = ("-s", "small.yaml", "-c", "config.json", "--set", "model_type=none")
     found = run("rows", *options).stdout
@@ -474,6 +486,22 @@ def test_what_cannot_be_explained(here: Path) -> None:
     )
     found = run("raw", *small, *config, "--set", f"width={2**62}", code=2)
     assert found.stderr.startswith("error: ") and found.stdout == ""
+
+
+def test_a_let_without_a_value_that_nothing_needs(here: Path) -> None:
+    text = (here / "small.yaml").read_text()
+    text = text.replace("let:", "let:\n  per: {value: 12 // width, doc: Per row.}")
+    text = text.replace("value: 2 * n", "value: per * n")
+    text = text.replace("{doc: Bytes., ", "{doc: Bytes., when: width > 0, ")
+    (here / "small.yaml").write_text(text)
+    options = ("-s", "small.yaml", "-c", "config.json", "--set", "width=0")
+    found = run("raw", *options).stdout
+    assert "\n  let per = 12 // width: Per row.\n" in found
+    assert "gate: width > 0 = 0 > 0 = False (no memory)" in found
+    data = json.loads(run("raw", *options, "--format", "json").stdout)
+    assert {"per": None}.items() <= {
+        each["name"]: each["value"] for each in data["depends_on"]
+    }.items()
 
 
 def test_many_buffers_are_not_listed() -> None:

@@ -186,7 +186,7 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
     (LLAMA, "model_type", ABSENT, f"model_type is missing; known: {KNOWN}"),
     (LLAMA, "model_type", None, f"model_type is missing; known: {KNOWN}"),
     (LLAMA, "model_type", "", f"model_type is missing; known: {KNOWN}"),
-    (LLAMA, "model_type", 5, "model_type: 5 (int) is not a str"),
+    (LLAMA, "model_type", 5, "model_type is 5 (int), not a str"),
     (
         LLAMA,
         "model_type",
@@ -209,50 +209,50 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         ABSENT,
         "llama: num_attention_heads is missing from the file",
     ),
-    (LLAMA, "hidden_size", 0, "llama: hidden_size: 0 (int) is not an int, at least 1"),
+    (LLAMA, "hidden_size", 0, "llama: hidden_size is 0; at least 1"),
     (
         LLAMA,
         "hidden_size",
         4096.0,
-        "llama: hidden_size: 4096.0 (float) is not an int, at least 1",
+        "llama: hidden_size is 4096.0 (float), not an int",
     ),
     (
         LLAMA,
         "hidden_size",
         "4096",
-        "llama: hidden_size: '4096' (str) is not an int, at least 1",
+        "llama: hidden_size is '4096' (str), not an int",
     ),
     (
         LLAMA,
         "hidden_size",
         True,
-        "llama: hidden_size: True (bool) is not an int, at least 1",
+        "llama: hidden_size is True (bool), not an int",
     ),
     (
         LLAMA,
         "hidden_size",
         [1] * 100,
-        f"llama: hidden_size: [{'1, ' * 26}1... (list) is not an int, at least 1",
+        f"llama: hidden_size is [{'1, ' * 26}1... (list), not an int",
     ),
     (
         LLAMA,
         "hidden_size",
         -(2**200),
-        f"llama: hidden_size: {-(2**200):#x} (int) is not an int, at least 1",
+        f"llama: hidden_size is {-(2**200):#x}; at least 1",
     ),
     (LLAMA, "num_attention_heads", 30, "llama: head_dim: 4096 / 30 is not an integer"),
-    (LLAMA, "head_dim", 0, "llama: head_dim: 0 (int) is not an int, at least 1"),
+    (LLAMA, "head_dim", 0, "llama: head_dim is 0; at least 1"),
     (
         LLAMA,
         "adapter_max_rank",
         -1,
-        "llama: adapter_max_rank: -1 (int) is not an int, at least 0",
+        "llama: adapter_max_rank is -1; at least 0",
     ),
     (
         LLAMA,
         "rope_scaling",
         {"mrope_interleaved": 1},
-        "llama: rope_scaling.mrope_interleaved: 1 (int) is not True or False",
+        "llama: rope_scaling.mrope_interleaved is 1 (int), not True or False",
     ),
     (
         LLAMA,
@@ -264,13 +264,13 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         LLAMA,
         "layer_types",
         "full_attention",
-        "llama: layer_types: 'full_attention' (str) is not a list of str",
+        "llama: layer_types is 'full_attention' (str), not a list of str",
     ),
     (
         LLAMA,
         "layer_types",
         ["attention", None],
-        "llama: layer_types[1]: None (NoneType) is not a str",
+        "llama: layer_types[1] is None (NoneType), not a str",
     ),
     (
         LLAMA,
@@ -294,8 +294,8 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         fixture(QWEN35),
         "text_config.rope_parameters.mrope_interleaved",
         "yes",
-        "qwen3_5: text_config.rope_parameters.mrope_interleaved: 'yes' (str) "
-        "is not True or False",
+        "qwen3_5: text_config.rope_parameters.mrope_interleaved is 'yes' (str), "
+        "not True or False",
     ),
     (
         changed(fixture("GLM-5.3-Flash"), "text_config.linear_attn_config", ABSENT),
@@ -333,8 +333,7 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         fixture("kimi_linear"),
         "linear_attn_config.kda_layers",
         [0, 1],
-        "kimi_linear: linear_attn_config.kda_layers[0]: 0 (int) is not an int, "
-        "at least 1",
+        "kimi_linear: linear_attn_config.kda_layers[0] is 0; at least 1",
     ),
     (
         fixture("kimi_linear"),
@@ -354,13 +353,13 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         fixture("bamba"),
         "attn_layer_indices",
         "1,x",
-        "bamba: attn_layer_indices[1]: 'x' (str) is not an int, at least 0",
+        "bamba: attn_layer_indices[1] is 'x' (str), not an int",
     ),
     (
         fixture("bamba"),
         "attn_layer_indices",
         3,
-        "bamba: attn_layer_indices: 3 (int) is not a list of layers",
+        "bamba: attn_layer_indices is 3 (int), not a list of layers",
     ),
     (
         fixture("bamba"),
@@ -378,19 +377,19 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         fixture("gemma3"),
         "text_config.sliding_window_pattern",
         0,
-        "gemma3: text_config.sliding_window_pattern: 0 (int) is not an int, at least 1",
+        "gemma3: text_config.sliding_window_pattern is 0; at least 1",
     ),
     (
         fixture("hunyuan_v1_moe"),
         "moe_topk",
         [8, "8"],
-        "hunyuan_v1_moe: moe_topk[1]: '8' (str) is not an int, at least 0",
+        "hunyuan_v1_moe: moe_topk[1] is '8' (str), not an int",
     ),
     (
         fixture("hunyuan_v1_moe"),
         "moe_topk",
         [],
-        "hunyuan_v1_moe: moe_topk: [] (list) is not an int, at least 0",
+        "hunyuan_v1_moe: moe_topk is [] (list), not an int",
     ),
     (
         fixture("minimax_m2"),
@@ -408,7 +407,7 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         fixture("granite_dense"),
         "mamba_d_head",
         "wide",
-        "granitemoehybrid: mamba_d_head: 'wide' (str) is not an int, at least 0",
+        "granitemoehybrid: mamba_d_head is 'wide' (str), not an int",
     ),
     (
         fixture("granite_dense"),
@@ -457,6 +456,19 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
         "llm_config.model_type",
         "internlm",
         f"llm_config: model_type 'internlm' is not known; known: {KNOWN}",
+    ),
+    (
+        fixture("internvl_chat"),
+        "llm_config",
+        fixture("internvl_chat"),
+        "llm_config: internvl_chat: a config inside another holds none itself",
+    ),
+    (
+        fixture("internvl_chat"),
+        "llm_config.model_type",
+        "jamba",
+        "llm_config: jamba: Mamba-1 layers have no heads, and an arena sizes Mamba-2 "
+        "layers only",
     ),
     (
         fixture("internvl_chat"),
@@ -1130,3 +1142,16 @@ def test_text_of_a_table_reaches_the_code_as_text(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as raised:
         emitted({"model_type": "no"})
     assert str(raised.value) == f"config.json: no: {nasty}"
+
+
+def test_tuples_stand_for_lists_in_data(emitted: Emitted) -> None:
+    for stem, changes in (
+        ("hunyuan_v1_moe", {"moe_topk": (4, 8, 8)}),
+        ("minimax_m2", {"attn_type_list": (1, 1, 1, 1)}),
+        ("bamba", {"attn_layer_indices": (1, 4)}),
+        ("Qwen3-32B", {"layer_types": ("full_attention",) * 64}),
+    ):
+        raw = fixture(stem) | changes
+        lists = {key: list(value) for key, value in changes.items()}
+        assert both(raw, emitted) == both(raw | lists, emitted)
+        assert isinstance(both(raw, emitted)[0], dict)

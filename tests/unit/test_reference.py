@@ -186,7 +186,10 @@ arena: {class: Arena, package: small, label: arena, doc: "An arena.\\nOf two | p
 limits:
   max_tokens: {symbol: M, tokens: true, minimum: 1, default: 8, doc: Tokens.}
 config:
-  width: {doc: "A *width*, see <b>docs</b> at https://example.org", aliases: [w]}
+  width:
+    doc: "A *width*, see <b>docs</b> at https://example.org"
+    aliases: [w]
+    shard: heads
 levers:
   splits:
     variable: SPLITS

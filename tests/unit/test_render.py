@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import importlib
 import json
+import re
 import subprocess
 import sys
 import tokenize
@@ -145,9 +146,9 @@ def test_an_argument_is_its_text_in_a_docstring(text: str) -> None:
     ("text", "indent", "expected"),
     [
         ("A sentence.", 4, '"""A sentence."""'),
-        ('It says "no"', 4, r'"""It says "no\""""'),
+        ('It says "no"', 4, r'"""It says "no\" """'),
         ('A """ in it', 4, r'"""A \"\"\" in it"""'),
-        ('"""', 4, r'"""\"\"\""""'),
+        ('"""', 4, r'"""\"\"\" """'),
         ("Ends with \\", 4, r'"""Ends with \\"""'),
         (
             "These words are too many for one line of a docstring, so that the "
@@ -431,7 +432,7 @@ layouts:
         shape: [3]
         when: wide_one if rows_of > 1 else False
         doc: Extra.
-      packed_values: {dtype: fp4_e2m1, shape: [early, 3], align: 1, doc: Packed values.}
+      packed_values: {dtype: fp4_e2m1, shape: [early, 3], align: 1, doc: Two a byte.}
   outer:
     doc: A block in a block, at its end.
     parameters: {count_of: {doc: Rows.}, columns: {doc: Columns.}}
@@ -593,6 +594,15 @@ buffers:
   rows: {doc: Rows., dtype: u8, shape: [max_batch_tokens]}
 """
 
+# No buffer is a plain pointer.
+USES = """
+arena: {class: UsesArena, package: uses_arena, label: uses, doc: One buffer.}
+limits:
+  max_batch_tokens: {tokens: true, minimum: 1, doc: Tokens.}
+buffers:
+  shared: {doc: Shared., uses: {raw: {bytes: max_batch_tokens, doc: Bytes.}}}
+"""
+
 GROUPS = """
 arena: {class: GroupsArena, package: groups_arena, label: groups, doc: Several groups.}
 limits:
@@ -715,6 +725,12 @@ DOCS = [
     'quotes "at the end of a line" ' * 6 + '"',
     "\\\\",
     '"',
+    "\\\\u12 \\\\N{no such name} \\\\x4 \\\\777",
+    "w" * 500,
+    "one\rtwo\r\nthree\nfour\tfive",
+    "one\x85two\u2028three\u2029four",
+    "f'{1 + 1}' $HOME `id` <b>&amp;</b> ]]> */ --",
+    "coding: utf-7 +AGEAYg-",
 ]
 
 
@@ -869,9 +885,9 @@ def emitted_without_black(source: Checked) -> dict[str, str]:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A folder with every package, on the path of imports."""
     folder = tmp_path_factory.mktemp("emitted") / "generated"
-    texts = [COVERAGE, BARE, GROUPS]
+    texts = [COVERAGE, BARE, USES, GROUPS]
     texts += [without(section) for section in SECTIONS]
-    texts += [docs_schema(number)[0] for number in (0, 5, 13)]
+    texts += [docs_schema(number)[0] for number in (0, 5, 13, 18)]
     texts += [named("gate", "use"), named("given", "gate")]
     for source in (*map(checked, texts), unproven(CORNERS)):
         for name, content in emitted_without_black(source).items():
@@ -904,8 +920,9 @@ def run(folder: Path, *command: str) -> str:
 
 
 def test_emitted_packages_pass_mypy_strict(folder: Path) -> None:
-    packages = ("coverage_arena", "bare_arena", "corners_arena", "no_config")
-    paths = [str(folder / name) for name in packages]
+    packages = ("coverage", "bare", "uses", "corners")
+    paths = [str(folder / f"{name}_arena") for name in packages]
+    paths.append(str(folder / "no_config"))
     cache = f"--cache-dir={folder.parent / 'cache'}"
     assert run(folder, "mypy", "--strict", cache, *paths) == ""
 
@@ -1005,7 +1022,7 @@ def texts_of(source: str) -> list[str]:
     return [normalised(text) for text in [*found, *comments.split("\0")]]
 
 
-@pytest.mark.parametrize("number", [0, 5, 13])
+@pytest.mark.parametrize("number", [0, 5, 13, 18])
 def test_docs_of_every_kind_reach_the_package_as_they_are(
     folder: Path, number: int
 ) -> None:
@@ -1040,6 +1057,13 @@ def test_docs_of_every_kind_compile(number: int) -> None:
         for name, text in emit(source, "schema.yaml").items():
             if name.endswith(".py") and not name.startswith("runtime/"):
                 compile(text, name, "exec")
+
+
+def test_the_files_of_a_package_stay_in_its_folder() -> None:
+    for number in range(len(DOCS)):
+        source = checked(docs_schema(number)[0])
+        for name in emit(source, f"../{DOCS[number]}\0/etc/passwd"):
+            assert re.fullmatch(r"(runtime/)?\w+\.py|py\.typed", name)
 
 
 # The coverage package
@@ -1422,9 +1446,10 @@ def test_the_tool_and_the_package_read_levers_alike(
 SCHEMA = checked(COVERAGE)
 
 
-def test_the_coverage_schema_reads_all_but_one_field() -> None:
+def test_the_coverage_schema_reads_all_but_one_field_and_one_let() -> None:
     assert [each.message for each in SCHEMA.warnings] == [
         "the config field `padding` is read nowhere",
+        "`inner` never reads its `idle`",
         # The gate of `extra`, two layouts further in, depends on the rows.
         "a pass of fewer tokens may need more of `outer_block` than it has: it cannot "
         "be shown to grow with `max_batch_tokens`",

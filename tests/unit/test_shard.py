@@ -168,7 +168,7 @@ def test_all_ranks_together_have_every_head(fields: dict[str, int], tp: int) -> 
 
 @pytest.mark.parametrize("tp", [0, -1, True, 2.0, "2"])
 def test_ranks_are_a_count(tp: Any) -> None:
-    with pytest.raises(ConfigError, match=r"tp: .* is not an int, at least 1"):
+    with pytest.raises(ConfigError, match=r"^tp is .*(; at least 1|, not an int)$"):
         ModelConfig().shard(tp=tp)
 
 

@@ -377,6 +377,11 @@ def test_a_schema_without_levers_says_that_it_has_none() -> None:
             {"heads": 0},
             "bad: `width // heads` divides 64 by zero, with width=64, heads=0",
         ),
+        (
+            "bad: {doc: Bad., min_bytes: width - 65, bytes: 256}",
+            {},
+            "bad: `width - 65` is -1, which is negative, with width=64",
+        ),
     ],
 )
 def test_a_size_that_does_not_exist_names_buffer_formula_and_inputs(

@@ -166,3 +166,32 @@ def test_blank_lines_are_those_of_black(text: str, expected: str | None) -> None
     else:
         assert ours == "import a\n\n\nclass A:\n\n    x: int\n"
     assert ours == black_format(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"x = {'n' * 85} + f(a)",
+        f"x = {'n' * 60} + f({'a' * 30})",
+        f"x = {'n' * 76} + f()",
+        f"x = {'n' * 80} + f()",
+        f"x = ({'n' * 40} + {'m' * 40}) * f(a)",
+        f"x = ({'n' * 90}) * f",
+        f"x = f(a)({'n' * 80}) + b",
+        f"x: T[{'n' * 30}] = {'m' * 50} + f(a)",
+        f"x[{'n' * 40}] = {'m' * 60}",
+        f"x[{'n' * 40}] = f({'m' * 40})",
+        f"x = y = f({'m' * 80}, b)",
+        f"x = {'m' * 90}",
+        f"x = {'m' * 30}.f({'n' * 30}).g({'o' * 30})",
+        f"x = [{'m' * 30}, {'n' * 30}, {'o' * 30}]",
+        f'x = "{"m" * 50}" "{"n" * 50}"',
+        f'f("{"m" * 50}" "{"n" * 50}")',
+        f"x = not {'m' * 40} or {'n' * 50}",
+        f"x = f(for_each({'m' * 40}) for each in {'n' * 40})",
+        "x = f(a, b,)",
+        "x = (1,)",
+    ],
+)
+def test_a_long_line_is_broken_as_black_does(text: str) -> None:
+    assert styled(f"{text}\n") == black_format(f"{text}\n")

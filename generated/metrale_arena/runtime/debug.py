@@ -112,7 +112,7 @@ def guard_bytes(debug: Debug | None) -> int:
     if isinstance(debug, Debug):
         return debug.guard
     kind = type(debug).__name__
-    raise ConfigError(f"debug: {show(debug)} ({kind}) is not a Debug, nor None")
+    raise ConfigError(f"debug is {show(debug)} ({kind}), not a Debug, nor None")
 
 
 class Guards:
@@ -198,7 +198,7 @@ def _gaps(name: str, ptr: Any, info: BufferInfo) -> Iterator[_Guard]:
     for (region, one), (behind, other) in pairwise(regions):
         end = one.ptr.offset(one.nbytes)
         if end < other.ptr:
-            nbytes, zeroed = other.ptr - end, bool(info.groups)
+            nbytes, zeroed = other.ptr - end, bool(info.groups or info.region_groups)
             following = f"{name}.{behind}"
             yield _Guard(name, region, one.nbytes, end, nbytes, following, zeroed)
 

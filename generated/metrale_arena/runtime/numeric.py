@@ -105,17 +105,14 @@ def check_int(
 
     Raise ConfigError otherwise. Without a maximum there is no upper bound.
     """
-    if (
-        isinstance(value, int)
-        and not isinstance(value, bool)
-        and value >= minimum
-        and (maximum is None or value <= maximum)
-    ):
-        return value
-    bounds = (
-        f"at least {minimum}" if maximum is None else f"from {minimum} to {maximum}"
-    )
-    raise _wrong(name, value, f"an int, {bounds}")
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(name, value, "an int")
+    if maximum is None:
+        if value < minimum:
+            raise ConfigError(f"{name} is {show(value)}; at least {minimum}")
+    elif not minimum <= value <= maximum:
+        raise ConfigError(f"{name} is {show(value)}; from {minimum} to {maximum}")
+    return value
 
 
 def check_bool(name: str, value: object) -> bool:
@@ -141,9 +138,9 @@ def check_strs(name: str, value: object) -> tuple[str, ...]:
     )
 
 
-def _wrong(name: str, value: object, allowed: str) -> ConfigError:
-    shown = show(value)
-    return ConfigError(f"{name}: {shown} ({type(value).__name__}) is not {allowed}")
+def _wrong(name: str, value: object, wanted: str) -> ConfigError:
+    kind = type(value).__name__
+    return ConfigError(f"{name} is {show(value)} ({kind}), not {wanted}")
 
 
 def show(value: object) -> str:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .inputs import asked_inputs, load_anywhere, narrowed
 from .options import ModelOptions, exits, optional_inputs
+
+if TYPE_CHECKING:
+    from ..compile import Checked
+    from ..diff import SchemaDiff
 
 
 @click.command()
@@ -23,21 +29,10 @@ def diff(options: ModelOptions, old: str, new: str, exit_code: bool, style: str)
     Either is a file, or a file of a git revision, as in HEAD~1:schema/arena.yaml, which
     is read with the family table of that revision. With configs, their bytes too.
     """
-    from .. import diff as differing
     from .. import diff_report
     from ..report import as_json
-    from ..sizing import size_arena
 
-    before, after = load_anywhere(old), load_anywhere(new)
-    sizes = [
-        (name, size_arena(before.schema, first), size_arena(after.schema, second))
-        for (name, first), (_, second) in zip(
-            asked_inputs(before, narrowed(options, before.schema, after.schema)),
-            asked_inputs(after, narrowed(options, after.schema, before.schema)),
-            strict=True,
-        )
-    ]
-    found = differing.diff(before.schema, after.schema, sizes)
+    found = compared(options, load_anywhere(old), load_anywhere(new))
     match style:
         case "json":
             data = diff_report.diff_as_data(old, new, found)
@@ -47,3 +42,19 @@ def diff(options: ModelOptions, old: str, new: str, exit_code: bool, style: str)
         case _:
             click.echo(diff_report.diff_as_text(old, new, found), nl=False)
     return int(exit_code and found.differs)
+
+
+def compared(options: ModelOptions, before: Checked, after: Checked) -> SchemaDiff:
+    """What changes from one schema to another, in bytes too for the given configs."""
+    from .. import diff as differing
+    from ..sizing import size_arena
+
+    sizes = [
+        (name, size_arena(before.schema, first), size_arena(after.schema, second))
+        for (name, first), (_, second) in zip(
+            asked_inputs(before, narrowed(options, before.schema, after.schema)),
+            asked_inputs(after, narrowed(options, after.schema, before.schema)),
+            strict=True,
+        )
+    ]
+    return differing.diff(before.schema, after.schema, sizes)

@@ -8,8 +8,9 @@ import click
 
 from .console import print_problems, shown, written
 from .inputs import find_pairs, load_checked
-from .options import NO_CACHE, OUTPUT, SCHEMAS, exits
+from .options import NO_CACHE, OUTPUT, SCHEMAS, ModelOptions, exits, optional_inputs
 from .recording import Recording
+from .watching import Emitted, follow
 
 # Files of somebody else that are named, of the many that a folder may hold.
 _NAMED = 5
@@ -19,8 +20,20 @@ _NAMED = 5
 @SCHEMAS
 @OUTPUT
 @NO_CACHE
+@optional_inputs
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Emit again whenever a schema is saved; with configs, tell what that costs.",
+)
 @exits
-def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> int:
+def generate(
+    options: ModelOptions,
+    schemas: tuple[Path, ...],
+    output: Path | None,
+    no_cache: bool,
+    watch: bool,
+) -> int:
     """Emit the package of each SCHEMA, and its reference.
 
     Without SCHEMA, of every one that pyproject.toml lists.
@@ -29,6 +42,17 @@ def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> 
     an earlier run emitted and this one does not. Never touches a file that arenagen
     did not write.
     """
+    if watch:
+        follow(options, lambda: _emit(schemas, output, no_cache))
+    elif options.configs or options.tokens:
+        raise click.UsageError("--config and --tokens go with --watch")
+    else:
+        _emit(schemas, output, no_cache)
+    return 0
+
+
+def _emit(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> Emitted:
+    """Emit all packages; their schemas, and the files that those were read from."""
     recording = Recording()
     from .. import disk
     from ..compile import emit
@@ -37,6 +61,7 @@ def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> 
 
     # Everything is checked and rendered before the first file is written.
     packages = []
+    emitted: Emitted = []
     for pair in find_pairs(schemas, output):
         seen: dict[str, bytes] = {}
         checked = load_checked(pair.schema, seen)
@@ -45,6 +70,7 @@ def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> 
         files = emit(checked, pair.schema.name)
         packages.append((pair, files, page))
         recording.add(pair, seen, files, page, checked.warnings)
+        emitted.append((checked, [*seen]))
     for pair, files, page in packages:
         changes = disk.write(pair.output, files)
         for each in changes:
@@ -60,7 +86,7 @@ def generate(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> 
             click.echo(f"{shown(pair.docs)}: {written(change)}")
     if not no_cache and not schemas:
         recording.store()
-    return 0
+    return emitted
 
 
 def _named(others: list[str]) -> str:

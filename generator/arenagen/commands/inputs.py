@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..chain import OpenBase
     from ..compile import Checked
     from ..evaluate import Value
-    from ..model import Schema
+    from ..model import Limit, Schema
     from ..project import Pair
     from ..sizing import Inputs
     from ..source import Text
@@ -191,22 +191,33 @@ def _overrides(schema: Schema, pairs: tuple[str, ...]) -> dict[str, Value]:
     return values
 
 
-def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inputs]]:
+def asked_inputs(
+    checked: Checked,
+    options: ModelOptions,
+    sought: Limit | None = None,
+    several: bool = False,
+) -> list[tuple[str, Inputs]]:
     """The inputs of each config, under the name that tells it from the others.
 
-    Raise ArenagenError for what the schema does not know or does not allow.
+    A limit that is `sought` has its minimum there, and may not be given. Where
+    `several` token limits may be given, a config has inputs for each. Raise
+    ArenagenError for what the schema does not know or does not allow.
     """
     from ..shard import ShardError, shard_config
     from ..sizing import complete_inputs, read_lever
 
     model = checked.schema
     limits = {name: _integer(name, text) for name, text in _split(options.limits)}
-    if options.tokens is not None:
-        token_limit = model.token_limit.name
-        if limits.setdefault(token_limit, options.tokens) != options.tokens:
-            raise click.UsageError(
-                f"-M {options.tokens}, and {token_limit} says otherwise"
-            )
+    token_limit = model.token_limit.name
+    if len(options.tokens) > 1 and not several:
+        raise click.UsageError("-M: several values go with `arenagen sizes` alone")
+    for tokens in options.tokens:
+        if limits.get(token_limit, tokens) != tokens:
+            raise click.UsageError(f"-M {tokens}, and {token_limit} says otherwise")
+    if sought is not None:
+        if sought.name in limits or (sought.tokens and options.tokens):
+            raise click.UsageError(f"{sought.name} is what is sought, and is given")
+        limits[sought.name] = sought.minimum
     known = {lever.name: lever for lever in model.levers}
     levers = {
         name: read_lever(known[name], text) if name in known else text
@@ -223,8 +234,9 @@ def asked_inputs(checked: Checked, options: ModelOptions) -> list[tuple[str, Inp
             share = shard_config(model, fields, options.tp)
         except ShardError as error:
             raise ArenagenError(f"{config}: {error}") from None
-        inputs = complete_inputs(model, share, limits, levers, target)
-        found.append((name, replace(inputs, tp=options.tp)))
+        for given in [{token_limit: each} for each in options.tokens] or [{}]:
+            inputs = complete_inputs(model, share, limits | given, levers, target)
+            found.append((name, replace(inputs, tp=options.tp)))
     return found
 
 

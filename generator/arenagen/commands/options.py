@@ -65,6 +65,16 @@ NO_CACHE = click.option(
 )
 
 
+def _counts(
+    context: click.Context, option: click.Parameter, value: str | None
+) -> tuple[int, ...]:
+    """Integers with commas, each once."""
+    if value is None:
+        return ()
+    found = (click.INT(each, option, context) for each in value.split(","))
+    return tuple(dict.fromkeys(found))
+
+
 SCHEMA = click.option(
     "-s",
     "--schema",
@@ -72,7 +82,13 @@ SCHEMA = click.option(
     help="The schema; the first that pyproject.toml lists when absent.",
 )
 INPUTS = (
-    click.option("-M", "--tokens", type=int, help="The limit of tokens in a pass."),
+    click.option(
+        "-M",
+        "--tokens",
+        callback=_counts,
+        metavar="INTEGER",
+        help="The limit of tokens in a pass; for sizes also several, with commas.",
+    ),
     click.option(
         "-l",
         "--limit",
@@ -124,7 +140,7 @@ class ModelOptions:
 
     schema: Path | None
     configs: tuple[Path, ...]
-    tokens: int | None
+    tokens: tuple[int, ...]
     limits: tuple[str, ...]
     levers: tuple[str, ...]
     target: tuple[str, ...]

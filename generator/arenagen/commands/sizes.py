@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from .console import new_console
+from .console import new_console, progress
 from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelOptions, exits, model_options
 
@@ -30,32 +31,46 @@ if TYPE_CHECKING:
     type=click.Choice(["limit", "gate", "group", "use"]),
     help="What the bytes depend on, instead of every buffer.",
 )
+@click.option(
+    "--trim/--no-trim",
+    "trimmed",
+    default=True,
+    help="Whether trims empty their buffers.",
+)
 @exits
-def sizes(options: ModelOptions, style: str, by: By | None) -> int:
+def sizes(options: ModelOptions, style: str, by: By | None, trimmed: bool) -> int:
     """Print the bytes of every buffer for real model configs.
 
     Limits that are not given take the schema's defaults, and levers too: the
-    environment is not read.
+    environment is not read. Several token limits give a table of totals, models by
+    limits, and in JSON and CSV every buffer for each.
     """
-    from .. import report
+    from .. import report, totals
     from ..sizing import size_arena
 
     checked = load_checked(options.schema or default_schema())
-    model = checked.schema
-    asked = asked_inputs(checked, options)
+    model = checked.schema if trimmed else replace(checked.schema, trims=())
+    asked = asked_inputs(checked, options, several=True)
     if by is not None:
         _print_accounts(model, asked, by, style)
         return 0
-    found = [(name, size_arena(model, inputs)) for name, inputs in asked]
+    found = [
+        (name, size_arena(model, inputs)) for name, inputs in progress(asked, "sizing")
+    ]
+    grid = len(options.tokens) > 1
     match style:
         case "json":
             data = [report.as_data(model, name, size) for name, size in found]
             click.echo(report.as_json(data), nl=False)
         case "csv":
             click.echo(report.as_csv(model, found), nl=False)
+        case "md" if grid:
+            click.echo(totals.totals_as_markdown(model, found), nl=False)
         case "md":
             texts = (report.as_markdown(name, size) for name, size in found)
             click.echo("\n".join(texts), nl=False)
+        case _ if grid:
+            new_console().print(totals.totals_as_table(model, found))
         case _:
             console = new_console()
             for name, size in found:
@@ -77,6 +92,7 @@ def _print_accounts(
                     "schema": schema.arena.package,
                     "config": name,
                     "limits": dict(inputs.limits),
+                    "tp": inputs.tp,
                     "by": by,
                     "rows": grid.grid_as_data(each),
                     "note": each.note,

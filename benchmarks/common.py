@@ -1,0 +1,156 @@
+"""How every benchmark measures: pairs, alternately, and the ratio of each pair.
+
+A ratio of neighbours in time is unmoved by a slow minute; medians and quartiles are of
+those ratios. What is counted is CPU time, user and system, of all threads or of a whole
+process: with one thread that is what the clock of a quiet machine shows.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import process_time
+from typing import NamedTuple, TypeAlias
+
+ROOT = Path(__file__).resolve().parents[1]
+SCHEMA = ROOT / "schema" / "metrale.yaml"
+DATA = ROOT / "tests" / "data"
+NOTHING = (sys.executable, "-c", "pass")
+
+
+class Row(NamedTuple):
+    """One figure: milliseconds or else of both sides, and the ratio with its quartiles.
+
+    most: the target. why: of a row that misses its target, what it would take.
+    """
+
+    figure: str
+    yardstick: str
+    ours: float
+    theirs: float
+    ratio: float
+    low: float
+    high: float
+    most: float
+    why: str = ""
+    unit: str = "ms"
+
+    @property
+    def missed(self) -> bool:
+        """Whether the ratio is above the target."""
+        return self.ratio > self.most
+
+
+Measure: TypeAlias = Callable[[], float]
+
+
+def pairs(
+    figure: str,
+    yardstick: str,
+    ours: Measure,
+    theirs: Measure,
+    most: float,
+    count: int,
+    why: str = "",
+) -> Row:
+    """Measure both alternately; each returns what it took, in milliseconds."""
+    ours(), theirs()
+    times = [(ours(), theirs()) for _ in range(count)]
+    return ratio(figure, yardstick, times, most, why)
+
+
+def ratio(
+    figure: str,
+    yardstick: str,
+    times: Sequence[tuple[float, float]],
+    most: float,
+    why: str = "",
+) -> Row:
+    """A row of pairs that were measured."""
+    ratios = [mine / other for mine, other in times]
+    low, middle, high = statistics.quantiles(ratios, n=4)
+    mine = statistics.median(each for each, _ in times)
+    other = statistics.median(each for _, each in times)
+    return Row(figure, yardstick, mine, other, middle, low, high, most, why)
+
+
+def process(
+    command: Sequence[str | Path], cwd: Path = ROOT, before: Callable[[], object] = int
+) -> Measure:
+    """Runs a command, after a preparation that is not counted; milliseconds of CPU."""
+    # Byte code is kept, as it is where a tool is installed.
+    environ = {**os.environ, "CI": ""}
+    environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+    def run() -> float:
+        before()
+        start = _spent()
+        subprocess.run(
+            command, cwd=cwd, env=environ, stdout=subprocess.DEVNULL, check=True
+        )
+        return (_spent() - start) * 1e3
+
+    return run
+
+
+def _spent() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def calls(
+    work: Callable[[], object],
+    loops: int = 1,
+    clock: Callable[[], float] = process_time,
+) -> Measure:
+    """Runs a function many times in this process; milliseconds of one call."""
+
+    def run() -> float:
+        start = clock()
+        for _ in range(loops):
+            work()
+        return (clock() - start) / loops * 1e3
+
+    return run
+
+
+HEAD = (
+    "| figure | against | ours | theirs | ratio | quartiles | target |\n"
+    "| --- | --- | ---: | ---: | ---: | --- | --- |\n"
+)
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown, those above their target in bold, and why they are."""
+    lines = [
+        f"| {row.figure} | {row.yardstick} | {_value(row.ours, row.unit)} | "
+        f"{_value(row.theirs, row.unit)} | "
+        f"{_bold(row)} | {row.low:.2f} to {row.high:.2f} | <= {row.most:g} |\n"
+        for row in rows
+    ]
+    text = HEAD + "".join(lines)
+    reasons = [f"- {row.figure}: {row.why}\n" for row in rows if row.missed and row.why]
+    return text + ("\nAbove target:\n\n" + "".join(reasons) if reasons else "")
+
+
+def short_table(rows: Sequence[Row]) -> str:
+    """The rows as Markdown, without the times."""
+    lines = [
+        f"| {row.figure} | {row.yardstick} | {_bold(row)} | <= {row.most:g} |\n"
+        for row in rows
+    ]
+    head = "| figure | against | ratio | target |\n| --- | --- | ---: | --- |\n"
+    return head + "".join(lines)
+
+
+def _bold(row: Row) -> str:
+    return f"**{row.ratio:.2f}**" if row.missed else f"{row.ratio:.2f}"
+
+
+def _value(value: float, unit: str) -> str:
+    return f"{value * 1e3:.2f} us" if value < 1 else f"{value:.0f} {unit}"

@@ -1,0 +1,197 @@
+"""What bounds decide: gates that never move, sizes that cannot be, undefined parts.
+
+Passes `(symbols) -> problems`, for a schema whose names and types are sound. What they
+report holds for every model and every limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from .bounds import NATURAL, Bounds, Fact, Facts, Range, Undefined
+from .errors import Problem, Severity, Span
+from .formula import MAX_INT, Bool, Expr, FormulaError, Name, names, spell
+from .load import formula_problem
+from .model import Bytes, Extent, Formula, Layout, LayoutCall, Regions, Shape, Uses
+from .source import locate
+from .symbols import Symbols, extent_formulas
+
+# A formula, what it is the size of, and what is true of its names.
+Size = tuple[str, Formula, Facts]
+
+
+def check_undefined(symbols: Symbols) -> Iterator[Problem]:
+    """Parts of formulas that have no value for any input."""
+    bounds = Bounds(symbols)
+    for formula, known in _formulas(symbols, bounds):
+        try:
+            bounds.fact(formula.expr, known)
+        except Undefined as error:
+            message = f"`{spell(error.expr)}` is never defined: {error.why}"
+            fault = FormulaError(message, error.expr.at)
+            yield formula_problem("AR121", fault, formula.scalar)
+
+
+def _formulas(symbols: Symbols, bounds: Bounds) -> Iterator[tuple[Formula, Facts]]:
+    schema = symbols.schema
+    here: list[Formula | None] = [let.value for let in schema.lets]
+    here += [field.default for field in schema.config]
+    here += [trim.when for trim in schema.trims]
+    for buffer in schema.buffers:
+        here += extent_formulas(buffer.extent)
+        here += [buffer.when, buffer.otherwise, buffer.min_bytes]
+    for layout in schema.layouts:
+        if layout.accessor is not None:
+            here += extent_formulas(layout.accessor)
+    yield from ((formula, {}) for formula in here if formula is not None)
+    for function in schema.functions:
+        yield function.value, bounds.parameters(function)
+    for layout in schema.layouts:
+        known = bounds.layout_names(layout)
+        yield from ((let.value, known) for let in layout.lets)
+        yield from ((each, known) for each in extent_formulas(layout.regions))
+
+
+def check_sizes(symbols: Symbols) -> Iterator[Problem]:
+    """Sizes that are negative, or beyond the largest one, for every input."""
+    bounds = Bounds(symbols)
+    for what, formula, known in _sizes(symbols, bounds):
+        try:
+            fact = bounds.fact(formula.expr, known)
+        except Undefined:
+            continue
+        low, high = fact if isinstance(fact, Range) else NATURAL
+        if high < 0:
+            why = f"at most {high}, and no size is negative"
+        elif low > MAX_INT:
+            why = "beyond 2**63 - 1, the largest size"
+        else:
+            continue
+        yield Problem("AR123", f"{what} is {why}", _span(formula))
+
+
+def _sizes(symbols: Symbols, bounds: Bounds) -> Iterator[Size]:
+    for buffer in symbols.schema.buffers:
+        yield from _parts(f"`{buffer.name}`", buffer.extent, {})
+        for key, formula in (
+            ("otherwise", buffer.otherwise),
+            ("min_bytes", buffer.min_bytes),
+        ):
+            if formula is not None:
+                yield f"`{key}` of `{buffer.name}`", formula, {}
+    for layout in symbols.schema.layouts:
+        known = bounds.layout_names(layout)
+        yield from _parts(f"`{layout.name}`", layout.regions, known)
+
+
+def _parts(what: str, extent: Extent, known: Facts) -> Iterator[Size]:
+    match extent:
+        case Shape(_, dims):
+            yield from ((f"a dimension of {what}", dim, known) for dim in dims)
+        case Bytes(value):
+            yield f"the size of {what}", value, known
+        case LayoutCall(_, arguments):
+            for name, formula in arguments:
+                yield f"the argument `{name}` of {what}", formula, known
+        case Uses(items):
+            for use in items:
+                yield from _parts(f"the use `{use.name}`", use.extent, known)
+        case Regions(items):
+            for region in items:
+                yield from _parts(f"the region `{region.name}`", region.extent, known)
+                if region.at is not None:
+                    yield f"the place of the region `{region.name}`", region.at, known
+
+
+def check_literal_gates(symbols: Symbols) -> Iterator[Problem]:
+    """Gates that are written as true or false."""
+    for what, formula, _ in _gates(symbols):
+        if isinstance(formula.expr, Bool):
+            yield _decided(what, formula, formula.expr.value)
+
+
+def check_gates(symbols: Symbols) -> Iterator[Problem]:
+    """Gates that are true, or false, for every input."""
+    bounds = Bounds(symbols)
+    for what, formula, layout in _gates(symbols):
+        known = bounds.layout_names(layout) if layout else {}
+        try:
+            truth = bounds.fact(formula.expr, known)
+        except Undefined:
+            continue
+        # Those that are written out have been told.
+        if isinstance(truth, bool) and not isinstance(formula.expr, Bool):
+            reasons = _reasons(formula.expr, known, bounds)
+            yield _decided(what, formula, truth, reasons, "AR122", "warning")
+
+
+def _decided(
+    what: str,
+    formula: Formula,
+    truth: bool,
+    reasons: str = "",
+    code: str = "AR073",
+    severity: Severity = "error",
+) -> Problem:
+    if what.startswith("the trim"):
+        cure = "remove the trim and its buffers" if truth else "remove the trim"
+    else:
+        cure = "remove the gate" if truth else f"remove the gate, or {what}"
+    message = f"the gate of {what} is always {str(truth).lower()}{reasons}"
+    return Problem(code, message, _span(formula), cure, severity)
+
+
+def _gates(symbols: Symbols) -> Iterator[tuple[str, Formula, Layout | None]]:
+    """Every gate, what it guards, and the layout whose parameters it may read."""
+    schema = symbols.schema
+    extents: list[tuple[Extent, Layout | None]] = []
+    for buffer in schema.buffers:
+        extents.append((buffer.extent, None))
+        if buffer.when is not None:
+            yield f"`{buffer.name}`", buffer.when, None
+    for trim in schema.trims:
+        yield f"the trim `{trim.name}`", trim.when, None
+    extents += [(layout.regions, layout) for layout in schema.layouts]
+    for extent, layout in extents:
+        if isinstance(extent, Uses):
+            for use in extent.items:
+                if use.when is not None:
+                    yield f"the use `{use.name}`", use.when, layout
+                yield from _region_gates(use.extent, layout)
+        yield from _region_gates(extent, layout)
+
+
+def _region_gates(
+    extent: Extent, layout: Layout | None
+) -> Iterator[tuple[str, Formula, Layout | None]]:
+    if isinstance(extent, Regions):
+        for region in extent.items:
+            if region.when is not None:
+                yield f"the region `{region.name}`", region.when, layout
+
+
+def _span(formula: Formula) -> Span:
+    start, end = formula.expr.at
+    return locate(formula.scalar, start, max(1, end - start))
+
+
+def _reasons(expr: Expr, known: Facts, bounds: Bounds) -> str:
+    """The bounds of the names that a gate reads: `, since M is at least 1`."""
+    found = dict.fromkeys(node.name for node in names(expr))
+    facts = ((name, bounds.fact(Name(name), known)) for name in found)
+    words = [f"`{name}` is {text}" for name, fact in facts if (text := _words(fact))]
+    return f": {', '.join(words)}" if words else ""
+
+
+def _words(fact: Fact) -> str:
+    if isinstance(fact, bool):
+        return str(fact).lower()
+    if not isinstance(fact, Range):
+        return "" if fact is None else str(fact)
+    low, high = fact
+    if low == high:
+        return str(low)
+    if high == math.inf:
+        return "" if low == -math.inf else f"at least {low}"
+    return f"at most {high}" if low == -math.inf else f"from {low} to {high}"

@@ -1,0 +1,158 @@
+"""Warnings: what is declared and not read, what is said twice, and what is cut off.
+
+Passes `(symbols) -> problems`, for a schema without errors.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from .check_names import Named
+from .errors import Problem, Span
+from .formula import Int, calls, names, walk
+from .formulas_check import all_formulas
+from .model import Doc
+from .source import locate
+from .symbols import Symbols, extent_formulas, layout_calls
+
+# Smaller numbers are counts, factors and widths more often than a constant's value.
+LEAST_LITERAL = 65
+
+
+def check_unused(symbols: Symbols) -> Iterator[Problem]:
+    """Entries, parameters and local names that nobody reads."""
+    schema = symbols.schema
+    read = _reads(symbols)
+    groups = {name for buffer in schema.buffers for name, _ in buffer.groups}
+    groups |= {each.group for buffer in schema.buffers for each in buffer.zero_regions}
+    sections: tuple[tuple[str, tuple[Named, ...]], ...] = (
+        ("target constant", schema.target),
+        ("limit", schema.limits),
+        ("config field", schema.config),
+        ("lever", schema.levers),
+        ("constant", tuple(each for each in schema.constants if not each.public)),
+        ("let", schema.lets),
+        ("layout", schema.layouts),
+    )
+    for what, section in sections:
+        for entry in section:
+            if not read[entry.name]:
+                yield _unused(f"the {what} `{entry.name}` is read nowhere", entry.span)
+    for group in schema.groups:
+        if group.name not in groups:
+            yield _unused(f"the group `{group.name}` holds no buffer", group.span)
+    for owner, entry in _local(symbols):
+        if not read[entry.name]:
+            yield _unused(f"`{owner}` never reads its `{entry.name}`", entry.span)
+
+
+def _reads(symbols: Symbols) -> Counter[str]:
+    """How often every name is read; names of parameters are nobody else's."""
+    schema = symbols.schema
+    read = Counter[str]()
+    for formula in all_formulas(symbols):
+        read.update(symbols.canonical(node.name) for node in names(formula.expr))
+        read.update(call.name for call in calls(formula.expr))
+    for buffer in schema.buffers:
+        read.update(call.layout for call in layout_calls(buffer.extent))
+    for layout in schema.layouts:
+        read.update(call.layout for call in layout_calls(layout.regions))
+        if layout.accessor is not None:
+            read[layout.name] += 1
+    read.update(schema.arena.log_fields)
+    for lever in schema.levers:
+        read.update(each for each in (lever.default_name, lever.arms) if each)
+        read.update(constant for _, _, constant in lever.words if constant)
+        if lever.arms:
+            read[lever.name] += 1
+    return read
+
+
+def _local(symbols: Symbols) -> Iterator[tuple[str, Named]]:
+    """Parameters and lets that their own function or layout does not read."""
+    for function in symbols.schema.functions:
+        read = {node.name for node in names(function.value.expr)}
+        for parameter in function.parameters:
+            if parameter.name not in read:
+                yield function.name, parameter
+    for layout in symbols.schema.layouts:
+        formulas = [let.value for let in layout.lets]
+        formulas += extent_formulas(layout.regions)
+        read = {node.name for each in formulas for node in names(each.expr)}
+        inner: tuple[Named, ...] = (*layout.parameters, *layout.lets)
+        yield from ((layout.name, each) for each in inner if each.name not in read)
+
+
+def _unused(message: str, span: Span) -> Problem:
+    return Problem("AR080", message, span, hint="remove it", severity="warning")
+
+
+def check_literals(symbols: Symbols) -> Iterator[Problem]:
+    """Numbers in formulas that a constant has a name for.
+
+    Told only where a single constant has the value, which is then what is meant.
+    """
+    holders: dict[object, list[str]] = {}
+    for constant in symbols.schema.constants:
+        if constant.type == "int":
+            holders.setdefault(constant.value, []).append(constant.name)
+    for formula in all_formulas(symbols):
+        for node in walk(formula.expr):
+            if not isinstance(node, Int) or node.value < LEAST_LITERAL:
+                continue
+            if len(found := holders.get(node.value, [])) == 1:
+                start, end = node.at
+                yield Problem(
+                    "AR125",
+                    f"{node.value} is the value of the constant `{found[0]}`",
+                    locate(formula.scalar, start, end - start),
+                    f"write `{found[0]}`, or name this number too",
+                    "warning",
+                )
+
+
+def check_docs(symbols: Symbols) -> Iterator[Problem]:
+    """Docs that say no more than the name, or that a comment cuts off."""
+    for doc in symbols.schema.docs:
+        text = str(doc.scalar.value)
+        # A single word may well be all that there is to say.
+        if "_" in doc.name and _letters(text) == _letters(doc.name):
+            yield Problem(
+                "AR124",
+                f"the doc of `{doc.name}` says no more than its name",
+                doc.scalar.span,
+                "say what it holds, in which unit, and for whom",
+                "warning",
+            )
+        if comment := _comment(doc):
+            yield comment
+
+
+def _letters(text: str) -> str:
+    words = re.findall(r"[a-z0-9]+", text.lower())
+    return "".join(word for word in words if word not in ("a", "an", "the", "of"))
+
+
+def _comment(doc: Doc) -> Problem | None:
+    """A comment right behind a plain text that does not end like a sentence."""
+    text, rest = str(doc.scalar.value), doc.scalar.rest
+    plain = doc.scalar.raw[:1] not in ("'", '"', ">", "|")
+    found = re.match(r"\s+(#.*)", rest)
+    if (
+        not plain
+        or not found
+        or (text.endswith((".", "!", "?")) and found[1][1:2] == " ")
+    ):
+        return None
+    span = doc.scalar.span
+    end = doc.scalar.raw + rest[: found.start(1)]
+    at = Span(span.file, span.line, span.column + len(end), len(found[1]), span.source)
+    return Problem(
+        "AR120",
+        f"a comment cuts the doc of `{doc.name}` behind `{text[-40:]}`",
+        at,
+        "put a text that holds ` #` in quotes, or the comment on a line of its own",
+        "warning",
+    )

@@ -1,0 +1,64 @@
+"""`generate --watch`: emit again whenever one of the files is saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import click
+
+from ..errors import ArenagenError, InputProblems
+from .console import count, print_problems, shown
+from .diff import compared
+from .options import ModelOptions
+
+if TYPE_CHECKING:
+    from ..compile import Checked
+
+# The schemas that were emitted, each with the files that it was read from.
+Emitted: TypeAlias = "list[tuple[Checked, list[str]]]"
+
+
+def follow(options: ModelOptions, emit: Callable[[], Emitted]) -> None:
+    """Emit, and again on every save, until interrupted.
+
+    Tells what each save changes, in bytes where there are configs. What is wrong is
+    told, and the next save waited for.
+    """
+    try:
+        from watchfiles import watch  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise ArenagenError(
+            "--watch needs watchfiles: pip install 'arenagen[watch]'"
+        ) from None
+    from ..diff_report import diff_as_text
+
+    before = emit()
+    files = {os.path.realpath(path) for _, paths in before for path in paths}
+    click.echo(f"watching {count(len(files), 'file')}, until Ctrl-C")
+    folders = sorted({os.path.dirname(path) for path in files})
+    for changes in watch(*folders, recursive=False, raise_interrupt=False):
+        saved = sorted({os.path.realpath(path) for _, path in changes} & files)
+        if not saved:
+            continue
+        click.echo(f"\nsaved {', '.join(shown_file(path) for path in saved)}")
+        try:
+            after = emit()
+            for (old, _), (new, _) in zip(before, after, strict=True):
+                if old.schema != new.schema:
+                    name = new.schema.arena.package
+                    found = compared(options, old, new)
+                    click.echo(diff_as_text(name, name, found), nl=False)
+            before = after
+        except InputProblems as error:
+            print_problems(error.problems)
+        except ArenagenError as error:
+            click.echo(f"error: {error}", err=True)
+
+
+def shown_file(path: str) -> str:
+    """A file as problems name it."""
+    from pathlib import Path
+
+    return shown(Path(path))

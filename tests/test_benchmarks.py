@@ -1,0 +1,74 @@
+"""What the benchmarks measure against is right, and the cost grows with the schema."""
+
+from __future__ import annotations
+
+import cProfile
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from metrale_arena import BufferSizes, Levers, ModelConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIGS = sorted(
+    path for path in (ROOT / "tests/data").glob("*.json") if path.name != "README.md"
+)
+LEVERS = (
+    Levers(),
+    Levers(
+        gguf_native_q2=True,
+        gguf_native_q2_mmq=True,
+        fp8_rowwise=True,
+        glm_arena_trim=False,
+        attn_decode_splitk=3,
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their folder is on the path of imports."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_the_sizes_by_hand_are_those_of_the_package(path: Path) -> None:
+    from sizes_by_hand import sizes_by_hand
+
+    config = ModelConfig.from_hf(path)
+    for tokens, length, block, sequences, levers in product(
+        (1, 7, 512, 8192), (1, 65536), (0, 16), (1, 300), LEVERS
+    ):
+        limits = {
+            "max_batch_tokens": tokens,
+            "max_seq_len": length,
+            "kv_block_size": block,
+            "max_batch_size": sequences,
+        }
+        by_hand = sizes_by_hand(config, **limits, levers=levers)
+        assert by_hand == BufferSizes.from_config(config, **limits, levers=levers)
+
+
+def calls(count: int) -> int:
+    """Calls of functions that a schema of so many buffers takes, in every stage."""
+    import scale
+
+    profile = cProfile.Profile()
+    profile.runcall(scale.stages, count)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_ten_times_the_buffers_take_ten_times_the_calls() -> None:
+    calls(10)
+    assert calls(400) <= 11 * calls(40)
+
+
+def test_a_row_is_the_median_of_its_pairs() -> None:
+    from common import ratio
+
+    row = ratio("a", "b", [(2, 1), (9, 3), (40, 10), (1, 1), (5, 1)], 2.5)
+    assert (row.ours, row.theirs, row.ratio) == (5, 1, 3)
+    assert (row.low, row.high) == (1.5, 4.5)
+    assert row.missed
+    assert not row._replace(most=3).missed

@@ -1,0 +1,128 @@
+"""`arenagen init`: what it writes works at once, and nothing is written over."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from arenagen.cli import cli
+from arenagen.resources import family_table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(*arguments: str, code: int = 0) -> Result:
+    result = CliRunner().invoke(cli, arguments)
+    if not isinstance(result.exception, SystemExit | None):
+        raise result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_what_is_written_works_at_once(here: Path) -> None:
+    *written, _, generate, test = run("init", "tiny_llama").stdout.splitlines()
+    assert sorted(written) == [
+        "wrote huggingface.yaml",
+        "wrote test_tiny_llama.py",
+        "wrote tiny_llama.yaml",
+    ]
+    assert run("lint", "--strict", "tiny_llama.yaml").stdout == (
+        "1 schema file: 0 errors, 0 warnings\n"
+    )
+    command, *arguments = generate.split()
+    assert command == "arenagen"
+    run(*arguments)
+    assert test == "  python -m pytest test_tiny_llama.py"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            *test.split()[1:],
+            "-q",
+            "-p",
+            "no:cacheprovider",
+        ],
+        cwd=here,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "4 passed" in done.stdout
+    config = str(ROOT / "tests/data/Llama-3.1-8B.json")
+    sizes = run("sizes", "-s", "tiny_llama.yaml", "-c", config, "--format", "csv")
+    assert "hidden_states" in sizes.stdout
+    assert "starter" not in (here / "tiny_llama.yaml").read_text().lower()
+    assert "starter" not in (here / "test_tiny_llama.py").read_text().lower()
+
+
+def test_the_schema_to_start_from_is_small_and_commented(here: Path) -> None:
+    run("init", "tiny")
+    text = (here / "tiny.yaml").read_text()
+    assert len(text.splitlines()) < 220
+    assert sum(line.lstrip().startswith("#") for line in text.splitlines()) > 10
+    assert (here / "huggingface.yaml").read_bytes() == family_table().read_bytes()
+
+
+@pytest.mark.parametrize("name", ["tiny.yaml", "test_tiny.py"])
+def test_nothing_is_written_over(here: Path, name: str) -> None:
+    (here / name).write_text("mine")
+    bad = run("init", "tiny", code=2)
+    assert bad.stderr == f"error: already there, and left alone: {name}\n"
+    assert [path.name for path in here.iterdir()] == [name]
+    assert (here / name).read_text() == "mine"
+
+
+def test_a_family_table_that_is_there_is_kept(here: Path) -> None:
+    (here / "huggingface.yaml").write_text("families: {}")
+    assert "huggingface.yaml" not in run("init", "tiny").stdout
+    assert (here / "huggingface.yaml").read_text() == "families: {}"
+
+
+def test_a_folder_that_takes_no_files_is_named(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = Path.open
+
+    def full(path: Path, *arguments: object, **options: object) -> object:
+        if path.name == "test_tiny.py":
+            raise OSError(28, "No space left on device", str(path))
+        return real(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "open", full)
+    bad = run("init", "tiny", code=2)
+    assert bad.stderr == (
+        "error: test_tiny.py: cannot be written: No space left on device\n"
+    )
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "is not a letter followed by letters, digits and `_`"),
+        ("Tiny", "is not in small letters"),
+        ("2b", "is not a letter followed by letters, digits and `_`"),
+        ("../tiny", "is not a letter followed by letters, digits and `_`"),
+        ("a b", "is not a letter followed by letters, digits and `_`"),
+        ("class", "is a word of the Python language"),
+        ("größe", "has characters beyond ASCII"),
+        ("x" * 80, "is longer than 80 characters"),
+    ],
+)
+def test_names_that_no_package_has(here: Path, name: str, why: str) -> None:
+    bad = run("init", "--", name, code=2)
+    assert f"the name {name!r} {why}; give a word" in bad.stderr
+    assert list(here.iterdir()) == []
