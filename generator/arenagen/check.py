@@ -57,13 +57,23 @@ NAME_CODES = ("AR050", "AR051", "AR052", "AR053", "AR054", "AR055")
 def check(schema: Schema) -> list[Problem]:
     """Every problem of the schema, errors and warnings, in order of place."""
     symbols = Symbols(schema)
+    problems = _unsound(symbols)
+    if not problems:
+        problems = [problem for each in MEANING_PASSES for problem in each(symbols)]
+    return sort_problems(problems)
+
+
+def check_soundness(schema: Schema) -> list[Problem]:
+    """The problems of names and formulas alone, of a schema that may lack entries."""
+    return _unsound(Symbols(schema))
+
+
+def _unsound(symbols: Symbols) -> list[Problem]:
     problems = _one_a_name(problem for each in NAME_PASSES for problem in each(symbols))
     # Where a name stands for two things, formulas cannot be judged.
-    if not any(problem.code in ("AR050", "AR051", "AR052") for problem in problems):
+    if not any(problem.code in ("AR051", "AR052") for problem in problems):
         problems += find_cycles(symbols) or check_types(symbols)
-    if not problems:
-        problems += [problem for each in MEANING_PASSES for problem in each(symbols)]
-    return sort_problems(problems)
+    return problems
 
 
 def _one_a_name(problems: Iterable[Problem]) -> list[Problem]:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .chain import OpenBase, no_base, read_chain
+from .chain import OpenBase, base_of, no_base, read_chain
 from .check import check
 from .errors import InputProblems, Problem, sort_problems
 from .extend import extend
 from .families import FamilyTable
 from .family_loader import load_families
+from .further import further
 from .load import load_nodes, shaped
 from .model import Schema
-from .source import Text, decode
+from .source import Mapping, Text, decode, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +36,32 @@ def read_schema(
 
     Where the schema extends another, `open_base` gives the bytes of that one.
     """
-    whole = extend(read_chain(text, open_base))
+    try:
+        chain = read_chain(text, open_base)
+    except InputProblems as error:
+        raise InputProblems(_with_further(text, error.problems)) from None
+    whole = extend(chain)
     try:
         schema = load_nodes(shaped(whole.root) if whole.extends else whole.root)
     except InputProblems as error:
-        found = (*whole.problems, *error.problems)
-        raise InputProblems(map(whole.explain, found)) from None
+        found = list(map(whole.explain, (*whole.problems, *error.problems)))
+        if not whole.extends:
+            found += further(whole.root, error.problems)
+        raise InputProblems(found) from None
     problems = [whole.explain(each) for each in (*whole.problems, *check(schema))]
     if any(problem.severity == "error" for problem in problems):
         raise InputProblems(problems)
     return schema, tuple(sort_problems(problems))
+
+
+def _with_further(text: Text, told: tuple[Problem, ...]) -> list[Problem]:
+    """Problems of a file's shape, and the others of a file that extends no other."""
+    if any(each.code < "AR019" or each.code > "AR028" for each in told):
+        return list(told)
+    root = parse(decode(text.data, text.name), text.name)
+    if base_of(root) is not None or not isinstance(root, Mapping):
+        return list(told)
+    return [*told, *further(root, told)]
 
 
 def check_source(

@@ -53,6 +53,7 @@ _PATTERNS = {
     "^[A-Z][A-Z0-9_]*$": "a capital letter, then capitals, digits and `_`",
     "^[a-z][a-z0-9_]*$": "a small letter, then small letters, digits and `_`",
     "^[A-Za-z]$": "one letter",
+    "^[A-Za-z][A-Za-z0-9_]*$": "a letter, then letters, digits and `_`",
     r"^(?![/\\]|[A-Za-z]:).*\.ya?ml$": "a relative path that ends in .yaml or .yml",
 }
 
