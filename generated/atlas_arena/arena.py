@@ -507,8 +507,8 @@ class BufferArena:
         check_int("max_seq_len", max_seq_len, 1)
         check_int("kv_block_size", kv_block_size, 0)
         check_int("max_batch_size", max_batch_size, 1)
-        for name, nbytes in sizes.as_dict().items():
-            check_int(f"sizes.{name}", nbytes)
+        for name, capacity in sizes.as_dict().items():
+            check_int(f"sizes.{name}", capacity)
         if levers is None:
             levers = Levers.from_env()
         arena = cls.__new__(cls)
