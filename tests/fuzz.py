@@ -40,6 +40,7 @@ from arenagen.model import Schema
 from arenagen.sarif import as_sarif
 from arenagen.sizing import SizingError, complete_inputs, size_arena
 from arenagen.source import Text
+from arenagen.tidy import tidy
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMAS = sorted((ROOT / "schema").glob("*.yaml"))
@@ -300,6 +301,11 @@ def bases(_: str, path: str) -> Text:
 
 def through_the_tool(data: bytes, rng: random.Random, sample: bool) -> str:
     """What became of a schema: `refused`, `emitted` or `imported`."""
+    try:
+        laid = tidy(data, "s.yaml").encode()
+        assert tidy(laid, "s.yaml").encode() == laid
+    except ArenagenError as error:
+        assert len(str(error)) < 200_000
     try:
         schema, problems = read_schema(Text("s.yaml", data), bases)
     except InputProblems as error:
