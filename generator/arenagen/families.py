@@ -7,7 +7,7 @@ itself comes from `family_loader`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from .errors import InputProblems, Problem, nearest
 from .evaluate import Value
@@ -105,19 +105,16 @@ class FamilyTable:
             raise InputProblems(problems)
         model_type, warnings = self._model_type(raw, file, assume)
         family = self.by_model_type[model_type]
+        if family.inner:
+            raw, file = _inner(raw, family, file)
+            model_type, more = self._model_type(raw, file, assume)
+            warnings += more
+            family = self.by_model_type[model_type]
         where = f"{file}: {family.name}"
         if family.refuse:
             raise ConfigFileError(f"{where}: {family.refuse}")
         if family.inner:
-            name = next(
-                (each for each in family.inner if raw.get(each) is not None), ""
-            )
-            if not name:
-                wanted = " or ".join(family.inner)
-                raise ConfigFileError(f"{where}: {wanted} is missing from the file")
-            inner = as_object(f"{where}: {name}", raw[name])
-            found = self.canonical(inner, schema, f"{file}: {name}", assume, given)
-            return replace(found, warnings=(*warnings, *found.warnings))
+            raise ConfigFileError(f"{where}: a config inside another holds none itself")
         fields = read_fields(
             raw, model_type, family, schema, self.mentioned, given or {}, where
         )
@@ -153,6 +150,18 @@ class FamilyTable:
             hint = _hint(model_type or "", known)
             raise ConfigFileError(f"{file}: {why}; {hint}")
         return assume, [f"{file}: {why}; read as {assume}"]
+
+
+def _inner(
+    raw: Mapping[str, object], family: Family, file: str
+) -> tuple[Mapping[str, object], str]:
+    """The config inside a file, and what errors call it."""
+    where = f"{file}: {family.name}"
+    for name in family.inner:
+        if raw.get(name) is not None:
+            return as_object(f"{where}: {name}", raw[name]), f"{file}: {name}"
+    wanted = " or ".join(family.inner)
+    raise ConfigFileError(f"{where}: {wanted} is missing from the file")
 
 
 def _hint(model_type: str, known: Mapping[str, Family]) -> str:

@@ -184,7 +184,9 @@ class _Loader:
             )
         indexes = data.get("indexes")
         if indexes is not None:
-            for word in sorted({"words", "letters", "numbers"} & data.keys()):
+            for word in sorted(
+                {"minimum", "words", "letters", "numbers"} & data.keys()
+            ):
                 message = f"`{word}` does not go with `indexes`"
                 self._report("AR093", message, node.key(word).span)
             if "length" not in data:

@@ -180,7 +180,7 @@ class _Reader:
                 raise wrong(what, value, "True or False")
             case "str", _:
                 return _text(what, value)
-            case "int", list() if key.largest and value:
+            case "int", list() | tuple() if key.largest and value:
                 return max(
                     _integer(f"{what}[{place}]", each, key.minimum)
                     for place, each in enumerate(value)

@@ -459,6 +459,19 @@ FAULTS: list[tuple[dict[str, Any], str, object, str]] = [
     ),
     (
         fixture("internvl_chat"),
+        "llm_config",
+        fixture("internvl_chat"),
+        "llm_config: internvl_chat: a config inside another holds none itself",
+    ),
+    (
+        fixture("internvl_chat"),
+        "llm_config.model_type",
+        "jamba",
+        "llm_config: jamba: Mamba-1 layers have no heads, and an arena sizes Mamba-2 "
+        "layers only",
+    ),
+    (
+        fixture("internvl_chat"),
         "llm_config.hidden_size",
         None,
         "llm_config: llama: hidden_size is missing from the file",
@@ -1129,3 +1142,16 @@ def test_text_of_a_table_reaches_the_code_as_text(tmp_path: Path) -> None:
     with pytest.raises(ValueError) as raised:
         emitted({"model_type": "no"})
     assert str(raised.value) == f"config.json: no: {nasty}"
+
+
+def test_tuples_stand_for_lists_in_data(emitted: Emitted) -> None:
+    for stem, changes in (
+        ("hunyuan_v1_moe", {"moe_topk": (4, 8, 8)}),
+        ("minimax_m2", {"attn_type_list": (1, 1, 1, 1)}),
+        ("bamba", {"attn_layer_indices": (1, 4)}),
+        ("Qwen3-32B", {"layer_types": ("full_attention",) * 64}),
+    ):
+        raw = fixture(stem) | changes
+        lists = {key: list(value) for key, value in changes.items()}
+        assert both(raw, emitted) == both(raw | lists, emitted)
+        assert isinstance(both(raw, emitted)[0], dict)

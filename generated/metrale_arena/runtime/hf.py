@@ -11,7 +11,7 @@ import difflib
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Self, TypeGuard, TypeVar
 
 from .errors import ConfigError
@@ -60,13 +60,18 @@ class HfFile:
     """
 
     def __init__(
-        self, raw: Mapping[str, object], name: str, assume: str, notes: list[str]
+        self,
+        raw: Mapping[str, object],
+        name: str,
+        assume: str,
+        outer: HfFile | None = None,
     ) -> None:
         self.model_type = ""
         self._raw = raw
         self._name = name
         self._assume = assume
-        self._notes = notes
+        self._inside = outer is not None
+        self._notes: list[str] = [] if outer is None else outer._notes
 
     @classmethod
     def open(
@@ -77,8 +82,8 @@ class HfFile:
         assume: model_type by which a file of an unknown one is read; "" for none.
         """
         if isinstance(source, Mapping):
-            return cls(source, "config.json", assume, [])
-        return cls(read_json(source), os.fspath(source), assume, [])
+            return cls(source, "config.json", assume)
+        return cls(read_json(source), os.fspath(source), assume)
 
     def choose(
         self,
@@ -129,12 +134,14 @@ class HfFile:
 
     def inner(self, family: str, *sections: str) -> Self:
         """The config in the first section that is there, as a file of its own."""
+        if self._inside:
+            raise self.refused(family, "a config inside another holds none itself")
         for section in sections:
             value = self._raw.get(section)
             if value is not None:
                 inside = _object(f"{self._name}: {family}: {section}", value)
                 name = f"{self._name}: {section}"
-                return type(self)(inside, name, self._assume, self._notes)
+                return type(self)(inside, name, self._assume, self)
         wanted = " or ".join(sections)
         raise self.refused(family, f"{wanted} is missing from the file")
 
@@ -195,7 +202,7 @@ class HfKeys:
         if found is None:
             return default
         what, value = found
-        if largest and isinstance(value, list) and value:
+        if largest and isinstance(value, (list, tuple)) and value:
             return max(
                 check_int(f"{what}[{place}]", each, minimum)
                 for place, each in enumerate(value)
@@ -265,7 +272,6 @@ class HfKeys:
         length: int,
         base: int = 0,
         default: tuple[str, ...] = (),
-        minimum: int = 0,
         absent: tuple[str, ...] = (),
         required: bool = False,
     ) -> tuple[str, ...]:
@@ -278,7 +284,7 @@ class HfKeys:
         if found is None:
             return default
         what, value = found
-        if max(length, minimum) > MAX_LAYERS:
+        if length > MAX_LAYERS:
             raise ConfigError(f"{what}: {length} layers; at most {MAX_LAYERS}")
         items = [others] * length
         for place, layer in enumerate(_layers(what, value)):
@@ -356,14 +362,16 @@ def _says(value: object, name: str) -> bool:
     return bool(value)
 
 
-def _all_integers(value: object) -> TypeGuard[list[int]]:
-    return isinstance(value, list) and all(isinstance(each, int) for each in value)
+def _all_integers(value: object) -> TypeGuard[Sequence[int]]:
+    return isinstance(value, (list, tuple)) and all(
+        isinstance(each, int) for each in value
+    )
 
 
-def _layers(what: str, value: object) -> list[object]:
+def _layers(what: str, value: object) -> Sequence[object]:
     if isinstance(value, str):
         return [_number(each.strip()) for each in value.split(",")] if value else []
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return value
     raise ConfigError(
         f"{what} is {show(value)} ({type(value).__name__}), not a list of layers"
