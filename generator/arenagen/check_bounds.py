@@ -126,6 +126,37 @@ def check_gates(symbols: Symbols) -> Iterator[Problem]:
             yield _decided(what, formula, truth, reasons, "AR122", "warning")
 
 
+def check_trims(symbols: Symbols) -> Iterator[Problem]:
+    """Trims of buffers that are not there anyway when the trim applies."""
+    bounds = Bounds(symbols)
+    for trim in symbols.schema.trims:
+        try:
+            known = bounds.assume(trim.when.expr, True, {})
+        except Undefined:
+            known = None
+        for name, span in trim.buffers:
+            gate = symbols.buffers[name].when
+            if known is None or gate is None or _is_false(gate, {}, bounds):
+                continue
+            if _is_false(gate, known, bounds):
+                yield Problem(
+                    "AR126",
+                    f"the trim `{trim.name}` never empties `{name}`, whose gate is "
+                    "false whenever the trim applies",
+                    span,
+                    "leave it out of the trim",
+                    "warning",
+                    (("gate", _span(gate)),),
+                )
+
+
+def _is_false(gate: Formula, known: Facts, bounds: Bounds) -> bool:
+    try:
+        return bounds.fact(gate.expr, known) is False
+    except Undefined:
+        return False
+
+
 def _decided(
     what: str,
     formula: Formula,
