@@ -557,7 +557,7 @@ def test_required_bytes_of_what_there_is_not() -> None:
         assert str(caught.value) == (
             "gdn_fla_scratch has no use named 'w'; known: none"
         )
-        with pytest.raises(ConfigError, match="tokens: 0 "):
+        with pytest.raises(ConfigError, match="tokens is 0; at least 1"):
             arena.required_bytes("scratch", "prefill", tokens=0)
         with pytest.raises(SizeError, match=r"scratch\.prefill: .* more than 2\*\*63"):
             arena.required_bytes("scratch", "prefill", tokens=1 << 62)
