@@ -56,6 +56,7 @@ def load_families(text: str, file: str) -> FamilyTable:
 class _Loader:
     def __init__(self, root: source.Mapping) -> None:
         self.problems: list[Problem] = []
+        self._told: set[tuple[Span, str]] = set()
         self._nodes = {
             str(key.value): (key, node) for key, node in _in(root, "families")
         }
@@ -274,7 +275,11 @@ class _Loader:
             )
         except FormulaError as error:
             fault = error
-        self.problems.append(formula_problem(code, fault, formula.scalar))
+        problem = formula_problem(code, fault, formula.scalar)
+        # Families that extend this one have the formula too.
+        if (problem.span, problem.message) not in self._told:
+            self._told.add((problem.span, problem.message))
+            self.problems.append(problem)
 
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))

@@ -35,7 +35,7 @@ def _share(field: Field, value: Value, tp: int) -> Value:
     if field.shard is None:
         return value
     assert isinstance(value, int)
-    if field.shard == "kv_heads" and 0 < value < tp and tp % value == 0:
+    if field.shard == "kv_heads" and value and tp % value == 0:
         return 1
     if value % tp == 0:
         return value // tp

@@ -29,6 +29,7 @@ from support import (
 )
 
 import strategies
+from arenagen.naming import POINTER_MEMBERS
 from driver.simulated import Driver
 from metrale_arena import (
     BUFFERS,
@@ -44,6 +45,7 @@ from metrale_arena import (
     SizeError,
     required_bytes,
 )
+from metrale_arena.runtime.pointer import BufferPtr
 
 pytest_plugins = ["driver.plugin"]
 
@@ -391,6 +393,12 @@ def test_pointers_with_uses_are_plain_integers(gpu: Backend) -> None:
     )
 
 
+def test_no_use_may_take_the_name_of_a_member_of_its_pointer() -> None:
+    members = {name for name in dir(BufferPtr) if not name.startswith("_")}
+    assert "bind" in members
+    assert members <= POINTER_MEMBERS
+
+
 def test_a_pointer_keeps_no_arena_alive() -> None:
     arena = MOE_CASE.build()
     held = arena.scratch
@@ -557,7 +565,7 @@ def test_required_bytes_of_what_there_is_not() -> None:
         assert str(caught.value) == (
             "gdn_fla_scratch has no use named 'w'; known: none"
         )
-        with pytest.raises(ConfigError, match="tokens: 0 "):
+        with pytest.raises(ConfigError, match="tokens is 0; at least 1"):
             arena.required_bytes("scratch", "prefill", tokens=0)
         with pytest.raises(SizeError, match=r"scratch\.prefill: .* more than 2\*\*63"):
             arena.required_bytes("scratch", "prefill", tokens=1 << 62)

@@ -76,6 +76,18 @@ buffers:
           counts: {dtype: u32, shape: [rows], align: 64, doc: Counts.}
           rest: {bytes: 100, doc: Room.}
       staging: {bytes: 4 * M, doc: Uploads.}
+      draft:
+        when: rows > 4
+        layout: block
+        arguments: {n: M + rows, tabled: paged}
+        doc: Metadata of drafts.
+      names:
+        doc: Regions that are called as functions and limits are.
+        regions:
+          max: {bytes: "max(M, 2)", doc: Bytes.}
+          tokens: {when: paged, dtype: u32, shape: [M], align: 4, doc: Words.}
+          place: {bytes: 3, doc: Bytes.}
+          end: {bytes: rows, doc: Bytes.}
     zero:
       - launch: [prefill.meta.flags, decode.counts]
       - rare: [staging]
@@ -308,6 +320,37 @@ def test_the_tool_plans_what_the_package_does(
                 assert sorted(
                     (each.buffers, each.offset, each.nbytes) for each in found
                 ) == sorted(tuple(each) for each in shown)
+
+
+def test_what_lies_in_a_buffer_of_any_schema(package: ModuleType, gpu: Any) -> None:
+    with build(package, gpu, paged=True, experts=0) as arena:
+        # A use that is a layout; 5 rows, and tokens: 7 ids, flags to 35, a table at 36.
+        draft = arena.scratch.draft(2)
+        assert draft.table.ptr - arena.scratch == 36
+        assert (draft.n, draft.nbytes) == (7, 36 + 28)
+        # Its gate depends on a limit, so that a smaller batch has none.
+        with pytest.raises(package.LayoutError, match="its gate is false: rows > 4"):
+            arena.scratch.draft(rows=4)
+        assert arena.required_bytes("scratch", "draft", rows=4) == 0
+        # 3 bytes, words from 4 to 16, then 3 bytes and one for each row.
+        names = arena.scratch.names(3)
+        assert [part.offset for part in names[:-1]] == [0, 4, 16, 19]
+        assert names.max.shape == (3,) and names.tokens.shape == (3,)
+        assert names.nbytes == 24
+        assert arena.scratch.names(3, rows=2).nbytes == 21
+        assert arena.scratch.staging(2).shape == (8,)
+        # Arguments of a layout of a buffer are its own.
+        assert arena.slab.most == {"n": 2 * M}
+        assert arena.slab(3).flags.shape == (3,)
+        with pytest.raises(package.LayoutError, match=r"n=13 .* at most n=12"):
+            arena.slab(n=13)
+        assert arena.twice().tail.offset == 16
+        assert arena.twice.most == {"tokens": M}
+    assert arena.twice.most == {"tokens": 0}
+    with build(package, gpu, paged=False, experts=0) as arena:
+        names = arena.scratch.names(3)
+        assert names.tokens is None
+        assert (names.place.offset, names.end.offset, names.nbytes) == (3, 6, 11)
 
 
 def test_docs_and_data_name_the_regions(package: ModuleType) -> None:

@@ -980,6 +980,20 @@ def test_a_key_that_no_field_needs_is_not_emitted() -> None:
     assert "vocab_size" not in repr(view)
 
 
+def test_a_name_that_a_plain_field_reads_needs_no_warning(tmp_path: Path) -> None:
+    text = f"size_keys: [rotary, heads]\n{SMALL}"
+    schema, table = load(ARENA, "arena.yaml"), load_families(text, "small.yaml")
+    emitted = emit(tmp_path, "emitted_plain", schema, table)
+    raw = {"model_type": "tiny", "hidden_size": 8, "rotary": 2, "heads": 3}
+    wanted = ["config.json: tiny: not read, though it may change sizes: heads"]
+    canonical = table.canonical(raw, schema)
+    assert list(canonical.warnings) == wanted
+    assert canonical.fields["rope_dim"] == 2
+    with pytest.warns(UserWarning) as caught:
+        assert emitted(raw).rope_dim == 2
+    assert [str(each.message) for each in caught] == wanted
+
+
 def test_table_that_does_not_fit_the_schema() -> None:
     table = load_families(SMALL.replace("vocab_size", "kind"), "small.yaml")
     schema = load(ARENA, "arena.yaml")

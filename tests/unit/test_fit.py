@@ -148,6 +148,32 @@ def test_sizes_that_fall_and_rise_again(budget: int, value: int | None) -> None:
         assert found.size.total_bytes == 232
 
 
+@pytest.mark.parametrize(
+    "cache",
+    [
+        "bytes: 0, min_bytes: 300 - blocks",
+        "bytes: 0, when: width > 9, otherwise: 300 - blocks",
+        "bytes: 300, when: blocks < 150",
+        "uses: {a: {when: blocks < 150, doc: A., bytes: 300}, b: {doc: B., bytes: 1}}",
+        "uses: {a: {doc: A., bytes: 300 - blocks}, b: {doc: B., bytes: 1}}",
+    ],
+)
+def test_what_may_shrink_is_named(cache: str) -> None:
+    assert small(cache, 10**9).unproven == ("cache",)
+    assert small(cache.replace("blocks", "4"), 10**9).unproven == ()
+
+
+def test_a_trim_that_a_limit_sets_off_may_shrink_its_buffers() -> None:
+    trims = "\ntrims: {t: {doc: T., when: blocks > 99, buffers: [cache]}}\n"
+    schema = load(SMALL.format(cache="bytes: 1000") + trims, "small.yaml")
+    inputs = complete_inputs(schema, {"width": 8}, {"max_tokens": 4}, {}, {})
+    limit = replace(find_limit(schema, "blocks"), maximum=150)
+    found = fit(schema, inputs, limit, 100)
+    assert (found.value, found.unproven) == (150, ("cache",))
+    assert fit(schema, inputs, replace(limit, maximum=99), 100).value is None
+    assert fit(schema, inputs, replace(limit, maximum=99), 1032).value == 99
+
+
 def test_a_value_without_a_size_does_not_fit() -> None:
     # No step is larger than 64; the buffer is shown to grow up to there.
     found = small("bytes: 'next_in(STEPS, blocks)'", 10**9)

@@ -30,6 +30,8 @@ class BufferPtr(DevicePtr):
 
     _buffer: ClassVar[str]
     _arena: ref[Any]
+    # What `_most` found, which stays as it is for an arena's life.
+    _largest: dict[str, int] | None = None
 
     @classmethod
     def bind(cls, ptr: DevicePtr, arena: ref[Any]) -> Self:
@@ -48,6 +50,7 @@ class BufferPtr(DevicePtr):
         place: Callable[[Any, DevicePtr], _P | None],
         gate: str,
         tokens: int | None,
+        /,
         **limits: int | None,
     ) -> _P:
         """What a pass of `tokens` tokens finds here; the buffer must hold it.
@@ -58,32 +61,32 @@ class BufferPtr(DevicePtr):
         """
         asked = {"tokens": tokens, **limits}
         given = {name: value for name, value in asked.items() if value is not None}
-        text = _call_text(use, given)
-        arena = self._live_arena(text)
+        arena = self._live_arena(use, given)
         inputs = arena._inputs.of_pass(**given)
-        part = place(inputs, self)
-        return self._held(arena, part, text, gate, given, arena._inputs.limits)
+        most: Mapping[str, int] = arena._inputs.limits if given else {}
+        return self._held(arena, place(inputs, self), use, gate, given, most)
 
-    def _layout(self, place: Callable[..., _P | None], gate: str, **given: int) -> _P:
+    def _layout(
+        self, place: Callable[..., _P | None], gate: str, /, **given: int
+    ) -> _P:
         """The layout that fills the buffer, for given arguments of its own."""
         for name, value in given.items():
             check_int(name, value, 1)
-        text = _call_text("", given)
-        arena = self._live_arena(text)
+        arena = self._live_arena("", given)
         part = place(arena._inputs, self, **given)
-        return self._held(arena, part, text, gate, given, self._most(place, *given))
+        return self._held(arena, part, "", gate, given, self._most(place, *given))
 
-    def _live_arena(self, text: str) -> Any:
+    def _live_arena(self, use: str, given: Mapping[str, int]) -> Any:
         arena = self._arena() if self else None
         if arena is None or arena.released:
-            raise LayoutError(self._buffer, text, 0)
+            raise LayoutError(self._buffer, _call_text(use, given), 0)
         return arena
 
     def _held(
         self,
         arena: Any,
         part: _P | None,
-        text: str,
+        use: str,
         gate: str,
         given: Mapping[str, int],
         most: Mapping[str, int],
@@ -91,25 +94,24 @@ class BufferPtr(DevicePtr):
         """The part, unless it is not there or more than the buffer holds."""
         capacity: int = getattr(arena, f"{self._buffer}_bytes")
         if part is None:
-            asked = f"{text}, as its gate is false: {gate}"
+            asked = f"{_call_text(use, given)}, as its gate is false: {gate}"
             raise LayoutError(self._buffer, asked, capacity)
-        beyond = [
-            f"{name}={most[name]}"
-            for name, value in given.items()
-            if value > most[name]
-        ]
+        beyond = [name for name, value in given.items() if value > most[name]]
         if beyond or part.nbytes > capacity:
-            asked = f"{text} ({show(part.nbytes)} bytes)"
+            asked = f"{_call_text(use, given)} ({show(part.nbytes)} bytes)"
             if beyond:
-                asked += f", at most {', '.join(beyond)}"
+                largest = (f"{name}={most[name]}" for name in beyond)
+                asked += f", at most {', '.join(largest)}"
             raise LayoutError(self._buffer, asked, capacity)
         return part
 
     def _most(self, place: Callable[..., Any], *names: str) -> dict[str, int]:
         """The largest arguments of the layout that fills the buffer."""
-        arena = self._arena() if self else None
-        full = None if arena is None else place(arena._inputs, NULL)
-        return {name: 0 if full is None else getattr(full, name) for name in names}
+        arena = self._arena() if self and self._largest is None else None
+        if arena is not None:
+            full = place(arena._inputs, NULL)
+            self._largest = full and {name: getattr(full, name) for name in names}
+        return {**(self._largest or dict.fromkeys(names, 0))}
 
     def _most_tokens(self) -> dict[str, int]:
         """The largest pass."""

@@ -23,7 +23,7 @@ def split_kv_heads(name: str, heads: int, tp: int) -> int:
     Where ranks are a multiple of the heads, each has a copy of one. Raise ConfigError
     when heads neither divide evenly nor can be copied so; `name` is what it calls them.
     """
-    if 0 < heads < tp and tp % heads == 0:
+    if heads and tp % heads == 0:
         return 1
     if heads % tp:
         raise ConfigError(
