@@ -29,6 +29,7 @@ from support import (
 )
 
 import strategies
+from arenagen.naming import POINTER_MEMBERS
 from driver.simulated import Driver
 from metrale_arena import (
     BUFFERS,
@@ -44,6 +45,7 @@ from metrale_arena import (
     SizeError,
     required_bytes,
 )
+from metrale_arena.runtime.pointer import BufferPtr
 
 pytest_plugins = ["driver.plugin"]
 
@@ -389,6 +391,12 @@ def test_pointers_with_uses_are_plain_integers(gpu: Backend) -> None:
         "scratch: no room for prefill(tokens=3): "
         "it is not allocated in this arena (0 bytes)"
     )
+
+
+def test_no_use_may_take_the_name_of_a_member_of_its_pointer() -> None:
+    members = {name for name in dir(BufferPtr) if not name.startswith("_")}
+    assert "bind" in members
+    assert members <= POINTER_MEMBERS
 
 
 def test_a_pointer_keeps_no_arena_alive() -> None:

@@ -50,6 +50,7 @@ class BufferPtr(DevicePtr):
         place: Callable[[Any, DevicePtr], _P | None],
         gate: str,
         tokens: int | None,
+        /,
         **limits: int | None,
     ) -> _P:
         """What a pass of `tokens` tokens finds here; the buffer must hold it.
@@ -65,7 +66,9 @@ class BufferPtr(DevicePtr):
         most: Mapping[str, int] = arena._inputs.limits if given else {}
         return self._held(arena, place(inputs, self), use, gate, given, most)
 
-    def _layout(self, place: Callable[..., _P | None], gate: str, **given: int) -> _P:
+    def _layout(
+        self, place: Callable[..., _P | None], gate: str, /, **given: int
+    ) -> _P:
         """The layout that fills the buffer, for given arguments of its own."""
         for name, value in given.items():
             check_int(name, value, 1)
