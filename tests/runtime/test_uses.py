@@ -600,7 +600,7 @@ def test_no_two_regions_overlap_and_all_lie_inside(
                 try:
                     part = offer(tokens)
                 except LayoutError as error:
-                    assert not ptr or "its gate is false" in str(error)
+                    assert not ptr or "whose gate is false" in str(error)
                     continue
                 regions = sorted(
                     (offset, offset + nbytes)
