@@ -451,6 +451,7 @@ class _Author(FormulaAuthor):
         """Regions, each at a multiple of `align` unless it says otherwise."""
         entries: dict[str, Any] = {}
         parts: list[tuple[Formula | None, Formula | None, int, Extent]] = []
+        nests = False
         for place in range(self.some(1, 4)):
             at = when = None
             own = align
@@ -464,8 +465,9 @@ class _Author(FormulaAuthor):
             entry = {"doc": self.doc(), **extent.keys}
             if self.chance(4):
                 own = entry["align"] = self.pick((1, 2, 16, 24, 256))
-            elif self.chance(6) and not token_major:
-                # Beyond all that lies in front of it, unless an input is huge.
+            elif self.chance(6) and not token_major and not nests:
+                # Beyond all that lies in front of it, unless an input is huge; a layout
+                # there may hold such a place itself.
                 at = literal((place + 1) << 24)
                 entry["at"] = plain(at)
             if self.chance(4):
@@ -473,6 +475,7 @@ class _Author(FormulaAuthor):
                 entry["when"] = plain(when)
             entries[f"{prefix}{place}"] = entry
             parts.append((when, at, own, extent))
+            nests = nests or "layout" in extent.keys
 
         def nbytes(env: Env) -> int:
             end = 0

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from arenagen.compile import Text, check_source, emit, read_schema
-from arenagen.errors import InputProblems
+from arenagen.errors import InputProblems, Problem
 from arenagen.model import Schema
 from arenagen.sizing import SizingError, complete_inputs, size_arena
 from random_formulas import NoSizeError
@@ -72,12 +72,22 @@ def folder(tmp_path: Path) -> Iterator[Path]:
     sys.path.remove(str(tmp_path))
 
 
+def reached(problem: Problem) -> bool:
+    """Whether a region reaches the fixed place of another by inputs that are huge."""
+    numbers = map(int, re.findall(r"=(\d+)", problem.message))
+    return problem.code == "AR081" and max(numbers, default=0) >= 2**20 - 1
+
+
 def emitted(schema: RandomSchema, folder: Path) -> tuple[Schema, ModuleType]:
     """The model of a schema, and its package."""
     try:
         model, warnings = read_schema(Text("random.yaml", schema.text.encode()))
     except InputProblems as error:
-        told = {each.code for each in error.problems if each.severity == "error"}
+        told = {
+            each.code
+            for each in error.problems
+            if each.severity == "error" and not reached(each)
+        }
         # A formula without a value for any input, or a size that is always negative.
         assume(not told <= {"AR121", "AR123"})
         raise
