@@ -1,15 +1,16 @@
 """Mutated schemas and configs through the whole tool: only told problems may come out.
 
-`python tests/fuzz.py schemas --inputs 20000 --seed 1`, or `configs`. Seeds are the
-corpus of bad schemas and the real schemas; mutations are of bytes, of tokens, of the
-document's nodes and of formulas. What a schema without errors emits must compile with
-warnings as errors, and of some the package is imported and sized, beside the tool.
+`python tests/fuzz.py schemas --inputs 20000 --seed 1`, or `tables`, or `configs`. Seeds
+are the corpus of bad schemas and the real ones; mutations are of bytes, of tokens, of
+the document's nodes and of formulas. What a schema without errors emits must compile
+with warnings as errors, and of some the package is imported and sized, beside the tool.
 Prints one line a fault and a summary; exits with 1 when there was one.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import importlib
 import json
 import random
@@ -39,11 +40,14 @@ from arenagen.load import load
 from arenagen.model import Schema
 from arenagen.sarif import as_sarif
 from arenagen.sizing import SizingError, complete_inputs, size_arena
-from arenagen.source import Text
+from arenagen.source import Text, decode
+from arenagen.tidy import tidy
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMAS = sorted((ROOT / "schema").glob("*.yaml"))
 CORPUS = sorted((ROOT / "tests/errors").rglob("*.y*ml"))
+FAMILIES = ROOT / "schema/huggingface.yaml"
+TABLES = sorted((ROOT / "tests/errors/families").glob("*.yaml"))
 CONFIGS = sorted((ROOT / "tests/data").glob("*.json"))
 # Of one input: seconds of the processor, and bytes that the process may come to hold.
 SECONDS = 2.0
@@ -301,6 +305,11 @@ def bases(_: str, path: str) -> Text:
 def through_the_tool(data: bytes, rng: random.Random, sample: bool) -> str:
     """What became of a schema: `refused`, `emitted` or `imported`."""
     try:
+        laid = tidy(data, "s.yaml").encode()
+        assert tidy(laid, "s.yaml").encode() == laid
+    except ArenagenError as error:
+        assert len(str(error)) < 200_000
+    try:
         schema, problems = read_schema(Text("s.yaml", data), bases)
     except InputProblems as error:
         assert_told(error.problems)
@@ -399,6 +408,17 @@ def sized_by_the_package(schema: Schema, rng: random.Random) -> None:
         shutil.rmtree(folder)
 
 
+def through_the_loader(data: bytes, schema: Schema) -> str:
+    """What became of a family table: `refused` or `loaded`."""
+    try:
+        table = load_families(decode(data, "t.yaml"), "t.yaml")
+    except InputProblems as error:
+        assert_told(error.problems)
+        return "refused"
+    assert_told(tuple(sort_problems(table.check(schema))))
+    return "loaded"
+
+
 def through_sizes(data: bytes, schema: Schema, table: Any) -> str:
     """What became of a config.json: `refused` or `sized`."""
     limits = {"max_batch_tokens": 512, "max_seq_len": 4096, "max_batch_size": 8}
@@ -422,7 +442,7 @@ def mutate_config(rng: random.Random, data: bytes, pool: list[bytes]) -> bytes:
         if rng.random() < 0.2:
             del holder[key]
         else:
-            holder[key] = rng.choice(ODD)
+            holder[key] = copy.deepcopy(rng.choice(ODD))
         if not list(_places(root)):
             break
     return json.dumps(root).encode()
@@ -442,29 +462,34 @@ def run(kind: str, inputs: int, seed: int, keep: Path | None) -> int:
     warnings.simplefilter("error")
     signal.signal(signal.SIGVTALRM, _alarm)
     resource.setrlimit(resource.RLIMIT_AS, (4 * BYTES, 4 * BYTES))
-    if kind == "schemas":
-        pool = seeds()
-    else:
-        pool = [path.read_bytes() for path in CONFIGS]
-        schema = load((ROOT / "schema/metrale.yaml").read_text("utf-8"), "metrale.yaml")
-        table = load_families(
-            (ROOT / "schema/huggingface.yaml").read_text("utf-8"), "huggingface.yaml"
-        )
+    schema = load((ROOT / "schema/metrale.yaml").read_text("utf-8"), "metrale.yaml")
+    table = load_families(FAMILIES.read_text("utf-8"), FAMILIES.name)
+    match kind:
+        case "schemas":
+            pool, change = seeds(), mutate
+        case "tables":
+            pool = [_body(path.read_bytes()) for path in TABLES]
+            pool += [FAMILIES.read_bytes()] * len(pool)
+            change = mutate
+        case _:
+            pool, change = [path.read_bytes() for path in CONFIGS], mutate_config
     outcomes: Counter[str] = Counter()
     faults = Counter[str]()
     slowest = 0.0
     sound = 0
     for number in range(inputs):
-        data = (mutate if kind == "schemas" else mutate_config)(
-            rng, rng.choice(pool), pool
-        )
+        data = change(rng, rng.choice(pool), pool)
         start = time.process_time()
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
         try:
-            if kind == "schemas":
-                outcome = through_the_tool(data, rng, sound % SAMPLE == SAMPLE - 1)
-            else:
-                outcome = through_sizes(data, schema, table)
+            match kind:
+                case "schemas":
+                    sample = sound % SAMPLE == SAMPLE - 1
+                    outcome = through_the_tool(data, rng, sample)
+                case "tables":
+                    outcome = through_the_loader(data, schema)
+                case _:
+                    outcome = through_sizes(data, schema, table)
             sound += outcome != "refused"
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
@@ -525,7 +550,7 @@ def _body(data: bytes) -> bytes:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=["schemas", "configs"])
+    parser.add_argument("kind", choices=["schemas", "tables", "configs"])
     parser.add_argument("--inputs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="Folder for inputs at fault.")

@@ -536,12 +536,15 @@ class BufferArena:
     ) -> Self:
         """Allocate buffers of sizes that are already there.
 
-        The other arguments are those that the sizes were computed with.
+        The other arguments are those that the sizes were computed with. Raise
+        ConfigError for a size that is no count of bytes.
         """
         check_int("max_batch_tokens", max_batch_tokens, 1)
         check_int("max_seq_len", max_seq_len, 1)
         check_int("kv_block_size", kv_block_size, 0)
         check_int("max_batch_size", max_batch_size, 1)
+        for name, capacity in sizes.as_dict().items():
+            check_int(f"sizes.{name}", capacity)
         if levers is None:
             levers = Levers.from_env()
         arena = cls.__new__(cls)

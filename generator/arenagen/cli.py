@@ -16,6 +16,7 @@ from .commands.docs import docs
 from .commands.doctor import doctor
 from .commands.explain import explain
 from .commands.fit import fit
+from .commands.fmt import fmt
 from .commands.generate import generate
 from .commands.init import init
 from .commands.lint import lint
@@ -36,6 +37,7 @@ for command in (
     generate,
     check,
     lint,
+    fmt,
     sizes,
     explain,
     fit,

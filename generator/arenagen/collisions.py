@@ -1,8 +1,9 @@
 """Regions that claim the same bytes, found by trying values.
 
 For regions whose order their formulas do not show. Tries the limits, levers and layout
-parameters that they read, round numbers first, and small values of config fields; what
-it finds is a case that happens. Finding nothing proves nothing.
+parameters that they read, round numbers first, and small values of config fields, or
+those that gates compare with; what it finds is a case that happens. Finding nothing
+proves nothing.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from itertools import combinations, islice, product
 from typing import TypeAlias
 
 from .evaluate import EvaluationError, Scope, Value
-from .formula import Expr, Type
+from .formula import Expr, Int, Name, Type, walk
 from .model import Layout, Lever, Limit, Region, Regions
 from .sizing import Inputs, Sizing
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
@@ -64,11 +65,12 @@ def _candidates(
     """The values to try for everything that the regions read.
 
     None where a place depends on a config field: only models know what it can be. A
-    field that a gate reads stays 0.
+    field that a gate reads has the values that the gates compare with.
     """
     if _fields(symbols, (each.at.expr for each in regions.items if each.at)):
         return None
-    gates = _fields(symbols, (each.when.expr for each in regions.items if each.when))
+    conditions = [each.when.expr for each in regions.items if each.when]
+    gates = _fields(symbols, conditions)
     exprs = [each.expr for each in extent_formulas(regions)]
     for call in layout_calls(regions):
         exprs += layout_formulas(symbols.layouts[call.layout], symbols)
@@ -83,7 +85,7 @@ def _candidates(
         elif kind == "field":
             found[name] = _of_type(symbols.fields[name].type, _SMALL)
             if name in gates:
-                found[name] = (0,)
+                found[name] = _compared(symbols, conditions)
     for parameter in layout.parameters if layout else ():
         found[parameter.name] = _of_type(parameter.type, (*_ROUND, *_BESIDE_ROUND))
     return found
@@ -94,6 +96,20 @@ def _fields(symbols: Symbols, exprs: Iterable[Expr]) -> set[str]:
     leaves = symbols.leaves(exprs)
     fields = (symbols.fields[name] for kind, name in leaves if kind == "field")
     return {each.name for each in fields if each.type == "int"}
+
+
+def _compared(symbols: Symbols, conditions: Iterable[Expr]) -> Sequence[int]:
+    """0, 1 and the integers that conditions name, with those beside them."""
+    named: list[Value] = [0]
+    for condition in conditions:
+        for node in walk(condition):
+            if isinstance(node, Int):
+                named.append(node.value)
+            elif isinstance(node, Name) and node.name in symbols.constants:
+                named.append(symbols.constants[node.name].value)
+    numbers = [each for each in named if type(each) is int]
+    beside = [each + step for step in (0, 1, -1) for each in numbers]
+    return list(dict.fromkeys(each for each in beside if each >= 0))
 
 
 def _of_type(kind: Type, numbers: Sequence[int]) -> Sequence[Value]:

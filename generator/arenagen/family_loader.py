@@ -56,6 +56,7 @@ def load_families(text: str, file: str) -> FamilyTable:
 class _Loader:
     def __init__(self, root: source.Mapping) -> None:
         self.problems: list[Problem] = []
+        self._told: set[tuple[Span, str]] = set()
         self._nodes = {
             str(key.value): (key, node) for key, node in _in(root, "families")
         }
@@ -102,7 +103,7 @@ class _Loader:
                 fields[str(each.value)] = self._formula(formula)
         data = plain(node)
         for end in ("inner", "refuse"):
-            for other in ("extends", "sections", "keys", "fields", "ignores"):
+            for other in ("extends", "sections", "keys", "fields", "ignores", "warn"):
                 if end in data and other in data:
                     span = node.key(other).span
                     message = f"`{other}` does not go with `{end}`"
@@ -118,6 +119,7 @@ class _Loader:
             keys=keys,
             fields=fields,
             ignores=(*(base.ignores if base else ()), *self._ignores(node)),
+            warn=data.get("warn"),
             refuse=data.get("refuse"),
             span=key.span,
         )
@@ -274,7 +276,11 @@ class _Loader:
             )
         except FormulaError as error:
             fault = error
-        self.problems.append(formula_problem(code, fault, formula.scalar))
+        problem = formula_problem(code, fault, formula.scalar)
+        # Families that extend this one have the formula too.
+        if (problem.span, problem.message) not in self._told:
+            self._told.add((problem.span, problem.message))
+            self.problems.append(problem)
 
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))

@@ -46,7 +46,7 @@ CONFIG_MEMBERS = frozenset({"from_hf", "from_mapping", "shard"})
 LEVER_MEMBERS = frozenset({"from_env"})
 # What a use must leave to the pointer that offers it; `is_integer` came late to int.
 POINTER_MEMBERS = frozenset(
-    {*dir(int), "NULL", "is_integer", "is_null", "most", "offset"}
+    {*dir(int), "NULL", "bind", "is_integer", "is_null", "most", "offset"}
 )
 # Arguments of accessors and members of Inputs beside the limits.
 LIMIT_MEMBERS = frozenset(

@@ -375,6 +375,28 @@ def test_from_sizes_allocates_the_given_sizes(gpu: Backend) -> None:
 
 
 @every_placement
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [
+        (-4, "-4; at least 0"),
+        (True, "True (bool), not an int"),
+        (1.5, "1.5 (float), not an int"),
+        ("64", "'64' (str), not an int"),
+        (None, "None (NoneType), not an int"),
+    ],
+)
+def test_from_sizes_refuses_what_is_no_count_of_bytes(
+    size: Any, said: str, placement: str, gpu: Backend
+) -> None:
+    spy = Spy(gpu)
+    sizes = DENSE_CASE.sizes()._replace(scratch=size)
+    with pytest.raises(ConfigError) as caught:
+        DENSE_CASE.build_from(sizes, spy, placement=placement)
+    assert str(caught.value) == f"sizes.scratch is {said}"
+    assert spy.calls == []
+
+
+@every_placement
 @pytest.mark.parametrize("given_bytes", [64, 300, 20000])
 def test_a_pass_never_clears_beyond_the_sizes_that_were_given(
     given_bytes: int, placement: str, gpu: Backend

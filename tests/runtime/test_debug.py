@@ -302,6 +302,11 @@ def test_one_byte_as_text() -> None:
     text = "token_ids: byte 7 behind its 256 bytes changed to 2a"
     assert str(overrun) == text
     assert pickle.loads(pickle.dumps(overrun)) == overrun
+    overrun = Overrun("token_ids", "", 256, 0, 1, 1, "", b"\x2a")
+    assert str(overrun) == (
+        "token_ids: byte 0 behind its 256 bytes changed to 2a; the guard ends there, "
+        "after 1 byte, and more may follow"
+    )
 
 
 @pytest.mark.parametrize("guard", [1, 7, 8, 9, 4097])

@@ -294,7 +294,13 @@ def size_arguments(sources: Sources) -> Entries:
     body = sources.function("sizes", "BufferSizes", "from_config").body
     call = value_of(body, "sizes")
     assert isinstance(call, ast.Call)
-    return elements(call.args, local)
+    # Behind the buffers stands what was trimmed so far.
+    assert ast.unparse(call.args[-1]) == "0"
+    return {
+        node.id: Entry((call.args,), place)
+        for place, node in enumerate(call.args)
+        if isinstance(node, ast.Name)
+    }
 
 
 def size_method(name: str) -> Callable[[Sources], ast.expr]:

@@ -249,6 +249,14 @@ def test_a_slab_at_an_unaligned_address_is_refused_and_freed() -> None:
     assert gpu.live_bytes == 0
 
 
+def test_a_buffer_at_an_unaligned_address_is_refused_and_freed() -> None:
+    gpu = Shifted()
+    message = r"^hidden_states: its address 0x\w+ is no multiple of 256$"
+    with pytest.raises(BackendError, match=message):
+        build(gpu)
+    assert gpu.live_bytes == 0
+
+
 def test_a_slab_that_cannot_be_had_names_its_bytes_and_the_largest_buffers() -> None:
     class Refusing(HostBackend):
         def alloc(self, nbytes: int) -> Any:
@@ -315,7 +323,8 @@ def test_an_arena_without_bytes_asks_for_nothing() -> None:
 
 def test_separate_buffers_are_never_merged_even_side_by_side() -> None:
     gpu = HostBackend()
-    memory = SeparateMemory(gpu, {"x": 4096, "y": 4096}, 0)
+    sizes, aligns = {"x": 4096, "y": 4096}, {"x": 256, "y": 256}
+    memory = SeparateMemory(gpu, sizes, 0, aligns)
     x, y = memory.take("x"), memory.take("y")
     plan = memory.plan(("x", x, 4096), ("y", y, 4096))
     assert len(plan.ranges) == 2

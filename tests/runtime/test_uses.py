@@ -29,6 +29,7 @@ from support import (
 )
 
 import strategies
+from arenagen.naming import POINTER_MEMBERS
 from driver.simulated import Driver
 from metrale_arena import (
     BUFFERS,
@@ -44,6 +45,7 @@ from metrale_arena import (
     SizeError,
     required_bytes,
 )
+from metrale_arena.runtime.pointer import BufferPtr
 
 pytest_plugins = ["driver.plugin"]
 
@@ -391,6 +393,12 @@ def test_pointers_with_uses_are_plain_integers(gpu: Backend) -> None:
     )
 
 
+def test_no_use_may_take_the_name_of_a_member_of_its_pointer() -> None:
+    members = {name for name in dir(BufferPtr) if not name.startswith("_")}
+    assert "bind" in members
+    assert members <= POINTER_MEMBERS
+
+
 def test_a_pointer_keeps_no_arena_alive() -> None:
     arena = MOE_CASE.build()
     held = arena.scratch
@@ -447,17 +455,17 @@ def test_more_than_the_arena_holds_is_refused(gpu: Backend) -> None:
 def test_a_use_whose_gate_is_false_is_refused_with_the_gate(gpu: Backend) -> None:
     with Case({"hidden_size": 8}, limits(4)).build(gpu) as arena:
         assert refusal(lambda: arena.ssm_ba.q_latent(3)) == (
-            "ssm_ba: no room for q_latent(tokens=3), as its gate is false: "
-            "kv_lora_rank > 0: it has 256 bytes"
+            "ssm_ba: no room for q_latent(tokens=3), whose gate is false "
+            "(kv_lora_rank > 0): it has 256 bytes"
         )
         # A placeholder has memory and no regions.
         assert refusal(lambda: arena.hc_lowrank_scratch.split()) == (
-            "hc_lowrank_scratch: no room for split(), as its gate is false: "
-            "hc_mult > 0 and hc_lowrank > 0: it has 256 bytes"
+            "hc_lowrank_scratch: no room for split(), whose gate is false "
+            "(hc_mult > 0 and hc_lowrank > 0): it has 256 bytes"
         )
         assert refusal(lambda: arena.qsa_select_scratch()) == (
-            "qsa_select_scratch: no room for its regions, as its gate is false: "
-            "index_topk > 0 and index_compress_ratio > 0: it has 256 bytes"
+            "qsa_select_scratch: no room for its regions, whose gate is false "
+            "(index_topk > 0 and index_compress_ratio > 0): it has 256 bytes"
         )
         assert refusal(lambda: arena.ssd_scratch(2)) == (
             "ssd_scratch: no room for tokens=2: "
@@ -592,7 +600,7 @@ def test_no_two_regions_overlap_and_all_lie_inside(
                 try:
                     part = offer(tokens)
                 except LayoutError as error:
-                    assert not ptr or "its gate is false" in str(error)
+                    assert not ptr or "whose gate is false" in str(error)
                     continue
                 regions = sorted(
                     (offset, offset + nbytes)

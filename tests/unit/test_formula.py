@@ -417,7 +417,7 @@ def test_a_quoted_text_is_an_ascii_literal_of_itself(text: str) -> None:
     literal = quote(text)
     assert literal.isascii()
     assert literal.isprintable()
-    assert literal[0] == literal[-1] == '"'
+    assert literal[0] == literal[-1] in "'\""
     assert ast.literal_eval(literal) == text
 
 
@@ -425,7 +425,8 @@ def test_a_quoted_text_is_an_ascii_literal_of_itself(text: str) -> None:
     ("text", "literal"),
     [
         ("it's", '"it\'s"'),
-        ('so "called"', r'"so \"called\""'),
+        ('so "called"', """'so "called"'"""),
+        ('it\'s "so"', r"""'it\'s "so"'"""),
         ("""'"'""", r'''"'\"'"'''),
         ("a\\", r'"a\\"'),
         ("\\'", r'''"\\'"'''),

@@ -845,6 +845,29 @@ def without(section: str) -> str:
     return text
 
 
+def named(limit: str, parameter: str) -> str:
+    """A schema whose limit and layout parameter have those names."""
+    return f"""
+arena: {{class: NamedArena, package: {limit}_of_{parameter}, label: arena, doc: Arena.}}
+limits:
+  max_batch_tokens: {{symbol: M, tokens: true, minimum: 1, doc: Tokens of a pass.}}
+  {limit}: {{minimum: 1, doc: Any limit.}}
+layouts:
+  block:
+    doc: A block.
+    parameters: {{{parameter}: {{doc: Any count.}}}}
+    regions: {{one: {{dtype: u8, shape: [{parameter}], doc: One.}}}}
+buffers:
+  blocked: {{doc: A layout., layout: block, arguments: {{{parameter}: M}}}}
+  parted:
+    doc: Two uses.
+    dtype: u8
+    uses:
+      wide: {{shape: [M, {limit}], doc: Wide.}}
+      narrow: {{shape: [M], doc: Narrow.}}
+"""
+
+
 SECTIONS = (
     "target",
     "config",
@@ -876,6 +899,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     texts = [COVERAGE, BARE, USES, GROUPS]
     texts += [without(section) for section in SECTIONS]
     texts += [docs_schema(number)[0] for number in (0, 5, 13, 18)]
+    texts += [named("gate", "use"), named("given", "gate")]
     for source in (*map(checked, texts), unproven(CORNERS)):
         for name, content in emitted_without_black(source).items():
             path = folder / source.schema.arena.package / name
@@ -964,6 +988,18 @@ def test_a_package_of_one_buffer_works(folder: Path) -> None:
     sizes = package.BufferSizes.from_config(config, max_batch_tokens=7)
     assert sizes.as_dict() == {"rows": 7}
     assert package.selfcheck(config, max_batch_tokens=7).failures == ()
+
+
+@pytest.mark.parametrize(("limit", "parameter"), [("gate", "use"), ("given", "gate")])
+def test_limits_and_parameters_may_have_names_that_accessors_use(
+    folder: Path, limit: str, parameter: str
+) -> None:
+    package = importlib.import_module(f"{limit}_of_{parameter}")
+    config = package.ModelConfig()
+    with package.NamedArena(config, max_batch_tokens=5, **{limit: 4}) as arena:
+        assert arena.parted.wide(3, **{limit: 2}).shape == (3, 2)
+        assert arena.required_bytes("parted", "wide", tokens=9, **{limit: 8}) == 72
+        assert arena.blocked(**{parameter: 3}).one.shape == (3,)
 
 
 def test_groups_without_a_method_for_rows_work(folder: Path) -> None:

@@ -81,7 +81,9 @@ class Overrun(NamedTuple):
         )
         if self.reach < self.guard:
             return text
-        text += f"; the guard ends there, after {self.guard} bytes, and more may follow"
+        unit = "byte" if self.guard == 1 else "bytes"
+        text += f"; the guard ends there, after {self.guard} {unit}, "
+        text += "and more may follow"
         if self.behind:
             text += f", or something wrote in front of {self.behind}, which comes next"
         return text

@@ -50,6 +50,7 @@ class BufferPtr(DevicePtr):
         place: Callable[[Any, DevicePtr], _P | None],
         gate: str,
         tokens: int | None,
+        /,
         **limits: int | None,
     ) -> _P:
         """What a pass of `tokens` tokens finds here; the buffer must hold it.
@@ -65,7 +66,9 @@ class BufferPtr(DevicePtr):
         most: Mapping[str, int] = arena._inputs.limits if given else {}
         return self._held(arena, place(inputs, self), use, gate, given, most)
 
-    def _layout(self, place: Callable[..., _P | None], gate: str, **given: int) -> _P:
+    def _layout(
+        self, place: Callable[..., _P | None], gate: str, /, **given: int
+    ) -> _P:
         """The layout that fills the buffer, for given arguments of its own."""
         for name, value in given.items():
             check_int(name, value, 1)
@@ -91,7 +94,7 @@ class BufferPtr(DevicePtr):
         """The part, unless it is not there or more than the buffer holds."""
         capacity: int = getattr(arena, f"{self._buffer}_bytes")
         if part is None:
-            asked = f"{_call_text(use, given)}, as its gate is false: {gate}"
+            asked = f"{_call_text(use, given)}, whose gate is false ({gate})"
             raise LayoutError(self._buffer, asked, capacity)
         beyond = [name for name, value in given.items() if value > most[name]]
         if beyond or part.nbytes > capacity:

@@ -90,20 +90,34 @@ class Memory(Protocol):
 class SeparateMemory:
     """One allocation a buffer."""
 
-    def __init__(self, gpu: GpuBackend, sizes: Mapping[str, int], reserve: int) -> None:
+    def __init__(
+        self,
+        gpu: GpuBackend,
+        sizes: Mapping[str, int],
+        reserve: int,
+        aligns: Mapping[str, int],
+    ) -> None:
         """Raise AllocationError when the buffers and `reserve` bytes do not fit."""
         self._gpu = gpu
         self._sizes = sizes
+        self._aligns = aligns
         _preflight(gpu, sum(sizes.values()), sizes, reserve)
 
     def take(self, name: str) -> DevicePtr:
         """Allocate a buffer; nothing is asked of the backend for 0 bytes.
 
         Raise AllocationError with the buffer, its bytes, the memory that was free and
-        the largest buffers; its cause is what the backend raised.
+        the largest buffers; its cause is what the backend raised. Raise BackendError
+        for an address that is not aligned as the buffer is.
         """
         nbytes = self._sizes[name]
-        return _allocate(self._gpu, name, nbytes, self._sizes) if nbytes else NULL
+        if not nbytes:
+            return NULL
+        ptr = _allocate(self._gpu, name, nbytes, self._sizes)
+        align = self._aligns[name]
+        if ptr % align:
+            raise _misaligned(self._gpu, name, ptr, align)
+        return ptr
 
     def room(self, name: str) -> int:
         """The bytes of the buffer's allocation."""
@@ -161,14 +175,9 @@ class SlabMemory:
     def _check_base(self, aligns: Mapping[str, int]) -> None:
         for name in self._offsets:
             if self._base % aligns[name]:
-                failures = _free_all(self._gpu, [(self._label, self._base)])
-                error = BackendError(
-                    f"{self._label}: its address {self._base:#x} is no multiple of "
-                    f"{aligns[name]}, which {name} needs"
+                raise _misaligned(
+                    self._gpu, self._label, self._base, aligns[name], name
                 )
-                for label, failure in failures:
-                    error.add_note(f"{label} could not be freed: {failure}")
-                raise error
 
     def take(self, name: str) -> DevicePtr:
         """The pointer of a buffer inside the slab."""
@@ -236,7 +245,7 @@ def new_memory(
     if guard:
         sizes = {name: nbytes and nbytes + guard for name, nbytes in sizes.items()}
     if placement == "separate":
-        return SeparateMemory(gpu, sizes, reserve)
+        return SeparateMemory(gpu, sizes, reserve, aligns)
     if placement == "slab":
         return SlabMemory(gpu, sizes, reserve, order, aligns, label)
     raise ConfigError(f"placement: {placement!r}; allowed: {', '.join(PLACEMENTS)}")
@@ -301,6 +310,17 @@ def _allocate(
         ) from error
     # A backend may give a plain int.
     return ptr if type(ptr) is DevicePtr else DevicePtr(ptr)
+
+
+def _misaligned(
+    gpu: GpuBackend, label: str, ptr: DevicePtr, align: int, needed_by: str = ""
+) -> BackendError:
+    """The error of an allocation at the wrong address, which it frees."""
+    why = f"{label}: its address {ptr:#x} is no multiple of {align}"
+    error = BackendError(f"{why}, which {needed_by} needs" if needed_by else why)
+    for name, failure in _free_all(gpu, [(label, ptr)]):
+        error.add_note(f"{name} could not be freed: {failure}")
+    return error
 
 
 def _preflight(
