@@ -54,7 +54,9 @@ def test_schemas_have_everything_that_the_language_has() -> None:
     }
     found: set[str] = set()
 
-    @settings(max_examples=60, derandomize=True, database=None, phases=[Phase.generate])
+    @settings(
+        max_examples=150, derandomize=True, database=None, phases=[Phase.generate]
+    )
     @given(schemas())
     def each(schema: RandomSchema) -> None:
         found.update(keys_of(yaml.safe_load(schema.text)))
