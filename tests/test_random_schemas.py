@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import black
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, assume, given, settings
@@ -84,6 +85,8 @@ def emitted(schema: RandomSchema, folder: Path) -> tuple[Schema, ModuleType]:
     if schema.package not in sys.modules:
         files = emit(check_source(model, warnings, None), "random.yaml")
         for name, content in files.items():
+            if name.endswith(".py"):
+                assert black.format_str(content, mode=black.Mode()) == content, name
             path = folder / schema.package / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
