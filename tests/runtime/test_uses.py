@@ -485,17 +485,17 @@ def test_more_than_the_arena_holds_is_refused(gpu: Backend) -> None:
 def test_a_use_whose_gate_is_false_is_refused_with_the_gate(gpu: Backend) -> None:
     with Case({"hidden_size": 8}, limits(4)).build(gpu) as arena:
         assert refusal(lambda: arena.ssm_ba.q_latent(3)) == (
-            "ssm_ba: no room for q_latent(tokens=3), as its gate is false: "
-            "kv_lora_rank > 0: it has 256 bytes"
+            "ssm_ba: no room for q_latent(tokens=3), whose gate is false "
+            "(kv_lora_rank > 0): it has 256 bytes"
         )
         # A placeholder has memory and no regions.
         assert refusal(lambda: arena.hc_lowrank_scratch.split()) == (
-            "hc_lowrank_scratch: no room for split(), as its gate is false: "
-            "hc_mult > 0 and hc_lowrank > 0: it has 256 bytes"
+            "hc_lowrank_scratch: no room for split(), whose gate is false "
+            "(hc_mult > 0 and hc_lowrank > 0): it has 256 bytes"
         )
         assert refusal(lambda: arena.qsa_select_scratch()) == (
-            "qsa_select_scratch: no room for its regions, as its gate is false: "
-            "index_topk > 0 and index_compress_ratio > 0: it has 256 bytes"
+            "qsa_select_scratch: no room for its regions, whose gate is false "
+            "(index_topk > 0 and index_compress_ratio > 0): it has 256 bytes"
         )
         assert refusal(lambda: arena.ssd_scratch(2)) == (
             "ssd_scratch: no room for tokens=2: "
@@ -674,7 +674,7 @@ def test_no_two_regions_overlap_and_all_lie_inside(
                 try:
                     part = offer(tokens)
                 except LayoutError as error:
-                    assert not ptr or "its gate is false" in str(error)
+                    assert not ptr or "whose gate is false" in str(error)
                     continue
                 regions = sorted(
                     (offset, offset + nbytes)

@@ -617,8 +617,19 @@ USES = """
 arena: {class: UsesArena, package: uses_arena, label: uses, doc: One buffer.}
 limits:
   max_batch_tokens: {tokens: true, minimum: 1, doc: Tokens.}
+layouts:
+  fixed:
+    doc: A place that reads nothing of what lies before it.
+    parameters: {rows: {doc: Rows.}}
+    align: 16
+    regions:
+      zeroth: {bytes: 8, doc: First of all.}
+      first: {bytes: 8, when: rows > 4, doc: Gated.}
+      second: {bytes: 8, at: 64, doc: At a place.}
+      third: {bytes: rows, align: 1, doc: Behind it.}
 buffers:
   shared: {doc: Shared., uses: {raw: {bytes: max_batch_tokens, doc: Bytes.}}}
+  placed: {doc: Placed., layout: fixed, arguments: {rows: max_batch_tokens}}
 """
 
 GROUPS = """
