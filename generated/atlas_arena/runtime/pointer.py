@@ -103,7 +103,7 @@ class BufferPtr(DevicePtr):
         """The part, unless it is not there or more than the buffer holds."""
         capacity: int = getattr(arena, f"{self._buffer}_bytes")
         if part is None:
-            asked = f"{_call_text(use, given)}, as its gate is false: {gate}"
+            asked = f"{_call_text(use, given)}, whose gate is false ({gate})"
             raise LayoutError(self._buffer, asked, capacity)
         beyond = [name for name, value in given.items() if value > most[name]]
         if beyond or part.nbytes > capacity:
