@@ -232,6 +232,22 @@ EXPECTED: dict[str, dict[str, object]] = {
         "num_experts_per_tok": 4,
         "moe_intermediate_size": 2880,  # intermediate_size
     },
+    "Jamba-1.5-Mini": {
+        "model_type": "jamba",
+        "hidden_size": 4096,
+        "num_hidden_layers": 32,
+        "intermediate_size": 14336,
+        "vocab_size": 65536,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "head_dim": 128,  # absent: 4096 / 32
+        # attn_layer_period 8, attn_layer_offset 4: layers 4, 12, 20 and 28.
+        "layer_types": (["mamba"] * 4 + ["full_attention"] + ["mamba"] * 3) * 4,
+        "num_experts": 16,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 14336,  # intermediate_size
+        # Mamba-1 has no heads: no mamba_num_heads, no ssm_state_size.
+    },
     "GLM-4.5-Air": {
         "model_type": "glm4_moe",
         "hidden_size": 4096,

@@ -10,6 +10,7 @@ Prints one line a fault and a summary; exits with 1 when there was one.
 from __future__ import annotations
 
 import argparse
+import copy
 import importlib
 import json
 import random
@@ -441,7 +442,7 @@ def mutate_config(rng: random.Random, data: bytes, pool: list[bytes]) -> bytes:
         if rng.random() < 0.2:
             del holder[key]
         else:
-            holder[key] = rng.choice(ODD)
+            holder[key] = copy.deepcopy(rng.choice(ODD))
         if not list(_places(root)):
             break
     return json.dumps(root).encode()

@@ -143,7 +143,10 @@ class FormulaAuthor:
                 one.moves,
             )
         other = self.number(leaves, depth - 1)
-        if kind == "-" and self.subtract:
+        widths = [each for each in leaves if each.text.startswith("width")]
+        if kind == "-" and self.subtract and widths:
+            # What has no upper bound cannot be shown to be negative.
+            one = self.pick(widths)
             return Formula(
                 f"({one.text} - {other.text})",
                 lambda env: one.value(env) - other.value(env),
@@ -202,6 +205,9 @@ class FormulaAuthor:
                 one.moves or other.moves,
             )
         one, other = self.number(leaves, 1), self.number(leaves, 0)
+        if one.text.isdigit() and other.text.isdigit():
+            # Type checkers refuse to compare two literals.
+            one = self.pick(leaves)
         op = self.pick(COMPARISONS)
         return Formula(
             f"{one.text} {op} {other.text}",

@@ -242,7 +242,7 @@ class _Author(FormulaAuthor):
             name = f"width{place}"
             section[name] = {"doc": self.doc()}
             default = literal(0)
-            if self.chance(3):
+            if known and self.chance(3):
                 default = self.number(known, 1)
                 section[name]["default"] = plain(default)
             # Both a given value and the default have to stay below.
@@ -451,23 +451,30 @@ class _Author(FormulaAuthor):
         """Regions, each at a multiple of `align` unless it says otherwise."""
         entries: dict[str, Any] = {}
         parts: list[tuple[Formula | None, Formula | None, int, Extent]] = []
+        # Where what lies in front ends at most, while it is all of a known size.
+        end: int | None = 0
         for place in range(self.some(1, 4)):
             at = when = None
-            own = align
-            kind = "shape" if token_major else self.pick(("shape", "bytes", "layout"))
+            own, size = align, None
+            kinds = ("shape", "bytes", "layout", "literal")
+            kind = "shape" if token_major else self.pick(kinds)
             if kind == "shape":
                 extent = self.shape(self.rows() if token_major else None, own_dtype)
             elif kind == "layout" and nested:
                 extent = self.layout_call(nested)
+            elif kind == "literal":
+                size = self.some(0, 40)
+                extent = Extent({"bytes": size}, partial(keep, size))
             else:
                 extent = self.bytes()
             entry = {"doc": self.doc(), **extent.keys}
-            if self.chance(4):
-                own = entry["align"] = self.pick((1, 2, 16, 24, 256))
-            elif self.chance(6) and not token_major:
-                # Beyond all that lies in front of it, unless an input is huge.
-                at = literal((place + 1) << 24)
+            if end is not None and self.chance(3) and not token_major:
+                at = literal(end + self.some(0, 64))
                 entry["at"] = plain(at)
+                end = at.most
+            elif self.chance(4):
+                own = entry["align"] = self.pick((1, 2, 16, 24, 256))
+            end = None if end is None or size is None else up(end, own) + size
             if self.chance(4):
                 when = self.truth(self.fixed if token_major else self.numbers)
                 entry["when"] = plain(when)
@@ -594,3 +601,8 @@ class _Author(FormulaAuthor):
 
 
 NOTHING = Extent({}, lambda env: 0)
+
+
+def keep(value: int, _: Env) -> int:
+    """A size that depends on nothing."""
+    return value

@@ -26,7 +26,8 @@ def families() -> str:
         if family.model_types:
             names = ", ".join(f"`{each}`" for each in family.model_types)
             why = f" Refused: {family.refuse}." if family.refuse else ""
-            rows.append(f"| {names} | {family.doc}{why} |")
+            lacks = f" A warning says: {family.warn}." if family.warn else ""
+            rows.append(f"| {names} | {family.doc}{why}{lacks} |")
     return "\n".join(rows)
 
 

@@ -12,7 +12,9 @@ FUZZ = Path(__file__).parent / "fuzz.py"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))]
+)
 @pytest.mark.parametrize(
     ("kind", "inputs"), [("schemas", 600), ("tables", 600), ("configs", 2000)]
 )

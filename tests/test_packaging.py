@@ -262,6 +262,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(dist: Path) -> None:
             (ROOT / "generator/arenagen", "page/*.jinja"),
             (ROOT, "templates/**/*.jinja"),
             (ROOT, "templates/**/*.py"),
+            (ROOT, "templates/starter/*.yaml"),
             (ROOT, "schema/*.schema.json"),
             (ROOT, "schema/huggingface.yaml"),
         )

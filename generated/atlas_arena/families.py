@@ -2171,9 +2171,54 @@ def _internvl_chat(file: HfFile) -> ModelConfig:
 
 
 def _jamba(file: HfFile) -> ModelConfig:
-    """Jamba, whose linear layers are Mamba-1."""
-    why = "Mamba-1 layers have no heads, and an arena sizes Mamba-2 layers only"
-    raise file.refused("jamba", why)
+    """Jamba, Mixtral with attention in some layers and Mamba-1 in the others. What a
+    layer without experts has is as wide as one expert.
+    """
+    keys = file.keys("jamba")
+    hidden_size = keys.integer("hidden_size", required=True, minimum=1)
+    num_hidden_layers = keys.integer("num_hidden_layers", required=True, minimum=1)
+    num_attention_heads = keys.integer("num_attention_heads", required=True, minimum=1)
+    if keys.has("head_dim"):
+        head_dim = keys.integer("head_dim", minimum=1)
+    else:
+        head_dim = keys.divide("head_dim", hidden_size, num_attention_heads)
+    intermediate_size = keys.integer("intermediate_size", required=True, minimum=1)
+    attn_layer_period = keys.integer("attn_layer_period", required=True, minimum=1)
+    attn_layer_offset = keys.integer("attn_layer_offset", required=True)
+    config = ModelConfig(
+        model_type=file.model_type,
+        hidden_size=hidden_size,
+        num_hidden_layers=num_hidden_layers,
+        intermediate_size=intermediate_size,
+        vocab_size=keys.integer("vocab_size", required=True, minimum=1),
+        num_attention_heads=num_attention_heads,
+        num_key_value_heads=keys.integer(
+            "num_key_value_heads", default=num_attention_heads, minimum=1
+        ),
+        head_dim=head_dim,
+        layer_types=keys.every(
+            "layer_types",
+            num_hidden_layers,
+            attn_layer_period,
+            attn_layer_offset,
+            "full_attention",
+            "mamba",
+        ),
+        num_experts=keys.integer("num_experts", required=True),
+        num_experts_per_tok=keys.integer("num_experts_per_tok", required=True),
+        moe_intermediate_size=intermediate_size,
+        mrope_interleaved=keys.flag(
+            "rope_parameters.mrope_interleaved", "rope_scaling.mrope_interleaved"
+        ),
+        adapter_max_rank=keys.integer("adapter_max_rank"),
+    )
+    lacks = (
+        "the Mamba-1 layers have no heads, so that no buffer holds their inner "
+        "width, mamba_expand * hidden_size; everything else is sized"
+    )
+    keys.note(lacks)
+    keys.note_unread(_SIZE_KEYS, "layer_types", "mamba_d_state")
+    return config
 
 
 def _mamba(file: HfFile) -> ModelConfig:

@@ -565,6 +565,14 @@ _WARNINGS = (
         "Write the constant; where the number means something else, name it too.",
         "warning",
     ),
+    Code(
+        "AR126",
+        "trim without effect",
+        "A buffer is not there whenever the trim that names it applies, so that there "
+        "is nothing to empty.",
+        "Leave it out of the trim, or correct one of the two gates.",
+        "warning",
+    ),
 )
 
 _EXTENDING = (

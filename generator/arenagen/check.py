@@ -12,6 +12,7 @@ from .check_bounds import (
     check_gates,
     check_literal_gates,
     check_sizes,
+    check_trims,
     check_undefined,
 )
 from .check_layouts import (
@@ -419,6 +420,7 @@ MEANING_PASSES: tuple[Pass, ...] = (
     check_undefined,
     check_sizes,
     check_gates,
+    check_trims,
     check_unused,
     check_literals,
     check_docs,

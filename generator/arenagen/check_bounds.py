@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from .bounds import NATURAL, Bounds, Fact, Facts, Range, Undefined
 from .errors import Problem, Severity, Span
@@ -104,71 +105,110 @@ def _parts(what: str, extent: Extent, known: Facts) -> Iterator[Size]:
                     yield f"the place of the region `{region.name}`", region.at, known
 
 
+class Gate(NamedTuple):
+    """A gate, what it guards, and the layout whose parameters it may read.
+
+    `cures` are what to do when it is always true, and when it is always false.
+    """
+
+    what: str
+    formula: Formula
+    layout: Layout | None
+    cures: tuple[str, str]
+
+    def decided(self, truth: bool, reasons: str, code: str, kind: Severity) -> Problem:
+        """The problem of a gate that never moves."""
+        message = f"the gate of {self.what} is always {str(truth).lower()}{reasons}"
+        cure = self.cures[0 if truth else 1]
+        return Problem(code, message, _span(self.formula), cure, kind)
+
+
 def check_literal_gates(symbols: Symbols) -> Iterator[Problem]:
     """Gates that are written as true or false."""
-    for what, formula, _ in _gates(symbols):
-        if isinstance(formula.expr, Bool):
-            yield _decided(what, formula, formula.expr.value)
+    for gate in _gates(symbols):
+        expr = gate.formula.expr
+        if isinstance(expr, Bool):
+            yield gate.decided(expr.value, "", "AR073", "error")
 
 
 def check_gates(symbols: Symbols) -> Iterator[Problem]:
     """Gates that are true, or false, for every input."""
     bounds = Bounds(symbols)
-    for what, formula, layout in _gates(symbols):
-        known = bounds.layout_names(layout) if layout else {}
+    for gate in _gates(symbols):
+        expr = gate.formula.expr
+        known = bounds.layout_names(gate.layout) if gate.layout else {}
         try:
-            truth = bounds.fact(formula.expr, known)
+            truth = bounds.fact(expr, known)
         except Undefined:
             continue
         # Those that are written out have been told.
-        if isinstance(truth, bool) and not isinstance(formula.expr, Bool):
-            reasons = _reasons(formula.expr, known, bounds)
-            yield _decided(what, formula, truth, reasons, "AR122", "warning")
+        if isinstance(truth, bool) and not isinstance(expr, Bool):
+            reasons = _reasons(expr, known, bounds)
+            yield gate.decided(truth, reasons, "AR122", "warning")
 
 
-def _decided(
-    what: str,
-    formula: Formula,
-    truth: bool,
-    reasons: str = "",
-    code: str = "AR073",
-    severity: Severity = "error",
-) -> Problem:
-    if what.startswith("the trim"):
-        cure = "remove the trim and its buffers" if truth else "remove the trim"
-    else:
-        cure = "remove the gate" if truth else f"remove the gate, or {what}"
-    message = f"the gate of {what} is always {str(truth).lower()}{reasons}"
-    return Problem(code, message, _span(formula), cure, severity)
+def check_trims(symbols: Symbols) -> Iterator[Problem]:
+    """Trims of buffers that are not there anyway when the trim applies."""
+    bounds = Bounds(symbols)
+    for trim in symbols.schema.trims:
+        try:
+            known = bounds.assume(trim.when.expr, True, {})
+        except Undefined:
+            known = None
+        for name, span in trim.buffers:
+            gate = symbols.buffers[name].when
+            if known is None or gate is None or _is_false(gate, {}, bounds):
+                continue
+            if _is_false(gate, known, bounds):
+                yield Problem(
+                    "AR126",
+                    f"the trim `{trim.name}` never empties `{name}`, whose gate is "
+                    "false whenever the trim applies",
+                    span,
+                    "leave it out of the trim",
+                    "warning",
+                    (("gate", _span(gate)),),
+                )
 
 
-def _gates(symbols: Symbols) -> Iterator[tuple[str, Formula, Layout | None]]:
-    """Every gate, what it guards, and the layout whose parameters it may read."""
+def _is_false(gate: Formula, known: Facts, bounds: Bounds) -> bool:
+    try:
+        return bounds.fact(gate.expr, known) is False
+    except Undefined:
+        return False
+
+
+def _gates(symbols: Symbols) -> Iterator[Gate]:
     schema = symbols.schema
     extents: list[tuple[Extent, Layout | None]] = []
     for buffer in schema.buffers:
         extents.append((buffer.extent, None))
         if buffer.when is not None:
-            yield f"`{buffer.name}`", buffer.when, None
+            yield _gate(f"`{buffer.name}`", buffer.when, None)
     for trim in schema.trims:
-        yield f"the trim `{trim.name}`", trim.when, None
+        cures = ("remove the trim and its buffers", "remove the trim")
+        yield Gate(f"the trim `{trim.name}`", trim.when, None, cures)
     extents += [(layout.regions, layout) for layout in schema.layouts]
     for extent, layout in extents:
         if isinstance(extent, Uses):
             for use in extent.items:
                 if use.when is not None:
-                    yield f"the use `{use.name}`", use.when, layout
+                    yield _gate(f"the use `{use.name}`", use.when, layout)
                 yield from _region_gates(use.extent, layout)
         yield from _region_gates(extent, layout)
 
 
-def _region_gates(
-    extent: Extent, layout: Layout | None
-) -> Iterator[tuple[str, Formula, Layout | None]]:
+def _region_gates(extent: Extent, layout: Layout | None) -> Iterator[Gate]:
     if isinstance(extent, Regions):
         for region in extent.items:
             if region.when is not None:
-                yield f"the region `{region.name}`", region.when, layout
+                yield _gate(f"the region `{region.name}`", region.when, layout)
+
+
+def _gate(what: str, formula: Formula, layout: Layout | None) -> Gate:
+    return Gate(
+        what, formula, layout, ("remove the gate", f"remove the gate, or {what}")
+    )
 
 
 def _span(formula: Formula) -> Span:
@@ -177,7 +217,7 @@ def _span(formula: Formula) -> Span:
 
 
 def _reasons(expr: Expr, known: Facts, bounds: Bounds) -> str:
-    """The bounds of the names that a gate reads: `, since M is at least 1`."""
+    """The bounds of the names that a gate reads: `: M is at least 1`."""
     found = dict.fromkeys(node.name for node in names(expr))
     facts = ((name, bounds.fact(Name(name), known)) for name in found)
     words = [f"`{name}` is {text}" for name, fact in facts if (text := _words(fact))]

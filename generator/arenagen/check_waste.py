@@ -137,18 +137,21 @@ def _letters(text: str) -> str:
 
 def _comment(doc: Doc) -> Problem | None:
     """A comment right behind a plain text that does not end like a sentence."""
-    text, rest = str(doc.scalar.value), doc.scalar.rest
-    plain = doc.scalar.raw[:1] not in ("'", '"', ">", "|")
-    found = re.match(r"\s+(#.*)", rest)
-    if (
-        not plain
-        or not found
-        or (text.endswith((".", "!", "?")) and found[1][1:2] == " ")
-    ):
+    text, raw = str(doc.scalar.value), doc.scalar.raw
+    found = re.match(r"\s+(#.*)", doc.scalar.rest)
+    if raw[:1] in ("'", '"', ">", "|") or not found:
+        return None
+    ends = text.endswith((".", "!", "?"))
+    if ends and found[1][1:2] == " ":
         return None
     span = doc.scalar.span
-    end = doc.scalar.raw + rest[: found.start(1)]
-    at = Span(span.file, span.line, span.column + len(end), len(found[1]), span.source)
+    lines = raw.split("\n")
+    before = len(lines[-1]) + found.start(1)
+    column, source = span.column + before, span.source
+    if lines[1:]:
+        column, source = before + 1, lines[-1] + doc.scalar.rest
+    line = span.line + len(lines) - 1
+    at = Span(span.file, line, column, len(found[1]), source)
     return Problem(
         "AR120",
         f"a comment cuts the doc of `{doc.name}` behind `{text[-40:]}`",

@@ -118,6 +118,8 @@ class FamilyTable:
         fields = read_fields(
             raw, model_type, family, schema, self.mentioned, given or {}, where
         )
+        if family.warn:
+            warnings.append(f"{where}: {family.warn}")
         known = self.known_names(family, schema)
         names = (each for each in self.size_keys if each not in known)
         if unread := spoken(raw, family, names):

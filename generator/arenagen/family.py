@@ -111,6 +111,7 @@ class Family:
     keys: dict[str, Key]
     fields: dict[str, Formula]
     ignores: tuple[str, ...]
+    warn: str | None
     refuse: str | None
     span: Span = field(compare=False)
 

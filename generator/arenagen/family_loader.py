@@ -103,7 +103,7 @@ class _Loader:
                 fields[str(each.value)] = self._formula(formula)
         data = plain(node)
         for end in ("inner", "refuse"):
-            for other in ("extends", "sections", "keys", "fields", "ignores"):
+            for other in ("extends", "sections", "keys", "fields", "ignores", "warn"):
                 if end in data and other in data:
                     span = node.key(other).span
                     message = f"`{other}` does not go with `{end}`"
@@ -119,6 +119,7 @@ class _Loader:
             keys=keys,
             fields=fields,
             ignores=(*(base.ignores if base else ()), *self._ignores(node)),
+            warn=data.get("warn"),
             refuse=data.get("refuse"),
             span=key.span,
         )

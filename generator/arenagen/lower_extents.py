@@ -63,7 +63,11 @@ class ExtentLowering(Lowering):
             gate = region.when.expr if region.when is not None else None
             known = facts | (positive_when(gate, True) if gate else frozenset())
             size = self.size(scope, region.extent, place, known)
-            if (region.align > 1 or gate is not None) and end != Int(0):
+            aligned = region.align > 1 and region.at is None
+            if region.at is not None and proven and gate is None:
+                # Nothing reads where the regions before it end.
+                body.clear()
+            if (aligned or gate is not None) and end != Int(0):
                 # Aligning or gating repeats the end, so that it needs a name.
                 if end != Name(variable):
                     body.append((variable, end))

@@ -47,8 +47,8 @@ class ReadView:
 class FamilyView:
     """The function of one family.
 
-    `refuse` is why it takes no file, `inner` finds the file inside it, `note` warns of
-    what was not read.
+    `refuse` is why it takes no file, `inner` finds the file inside it, `warn` is what
+    an arena lacks for it, `note` warns of what was not read.
     """
 
     function: str
@@ -58,6 +58,7 @@ class FamilyView:
     keys: str
     reads: tuple[ReadView, ...]
     arguments: tuple[str, ...]
+    warn: str
     note: str
     refuse: str
 
@@ -144,6 +145,7 @@ class _Lowering:
             keys=self._of_the_file("keys", family.sections),
             reads=tuple(self.read(key) for key in self._keys),
             arguments=tuple(f"{name}={text}" for name, text in arguments if text),
+            warn=family.warn or "",
             note=self.note(),
             refuse=family.refuse or "",
         )

@@ -76,7 +76,13 @@ class LayoutLowering(ExtentLowering):
         end: Expr = Int(0)
         taken = {*self.symbols.signatures, *self.symbols.kinds}
         proofs = self.proofs(scope, regions, what)
-        for region, proven in zip(regions.items, proofs, strict=True):
+        # A region that is shown to begin behind it does not read where the last ended.
+        reads_end = [
+            region.at is None or region.when is not None or not proven
+            for region, proven in zip(regions.items, proofs, strict=True)
+        ]
+        read_later = (*reads_end[1:], True)
+        for region, proven, read in zip(regions.items, proofs, read_later, strict=True):
             place = f"{what}.{region.name}"
             name = naming.local(region.name, taken)
             taken.add(name)
@@ -94,7 +100,9 @@ class LayoutLowering(ExtentLowering):
                 condition = scope.tree(gate, place, facts)
                 value = spell(IfElse(condition, Name(value), Name("None")))
                 present = f"{spell(end)} if {name} is None else {spell(after)}"
-                body = [StatementView(name, value), StatementView("end", present)]
+                body = [StatementView(name, value)]
+                if read:
+                    body.append(StatementView("end", present))
                 kind = f"{kind} | None"
                 after = Name("end")
             end = after
@@ -138,13 +146,13 @@ class LayoutLowering(ExtentLowering):
     def accessor(self, layout: Layout, call: LayoutCall) -> LayoutAccessorView:
         symbols = self.symbols
         self.modules["arena"].add("layouts", naming.layout_class(layout.name))
-        scope = self.arguments_scope("arena")
+        scope = self.arguments_scope("arena", limit="inputs.")
         exprs = [formula.expr for _, formula in call.arguments]
         return LayoutAccessorView(
             name=layout.name,
             class_name=naming.layout_class(layout.name),
             doc=layout.accessor_doc,
-            body=self.locals_for(scope, exprs),
+            body=self.locals_for(scope, exprs, limit="inputs."),
             arguments=", ".join(
                 (["config"] if layout_reads_config(symbols, layout) else [])
                 + [

@@ -321,6 +321,10 @@ class HfKeys:
             word if place % period == offset else other for place in range(count)
         )
 
+    def note(self, what: str) -> None:
+        """Note what the user of the file should know."""
+        self._notes.append(f"{self._where}: {what}")
+
     def note_unread(self, size_keys: Iterable[str], *ignored: str) -> None:
         """Note which of `size_keys` say something that nobody asked for."""
         known = self._asked.union(ignored)
@@ -328,8 +332,7 @@ class HfKeys:
             name for name in size_keys if name not in known and _says(self._raw, name)
         ]
         if unread:
-            why = f"not read, though it may change sizes: {', '.join(unread)}"
-            self._notes.append(f"{self._where}: {why}")
+            self.note(f"not read, though it may change sizes: {', '.join(unread)}")
 
     def _find(
         self,
