@@ -6,6 +6,7 @@ is parsed again and must mean the same. Takes and returns text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import Any
@@ -16,6 +17,8 @@ from .errors import ArenagenError, InputProblems
 from .source import Node, decode, parse
 
 STEP = 2
+# What ends a line for YAML and for few others.
+_ODD_BREAK = re.compile("[\x85\u2028\u2029]")
 
 
 class TidyError(ArenagenError):
@@ -31,6 +34,8 @@ def tidy(data: bytes, file: str) -> str:
     """
     text = decode(data, file)
     node = parse(text, file)
+    if odd := _ODD_BREAK.search(text):
+        raise TidyError(f"{file}: cannot be laid out: {odd[0]!a} ends a line to YAML")
     lines = text.split("\n")
     levels, inside = _levels(yaml.compose(text, Loader=yaml.CSafeLoader), lines)
     indented = _indented(lines, levels, inside)

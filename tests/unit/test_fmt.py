@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from arenagen.cli import cli
 from arenagen.errors import InputProblems
 from arenagen.source import decode, parse
-from arenagen.tidy import tidy
+from arenagen.tidy import TidyError, tidy
 
 ROOT = Path(__file__).resolve().parents[2]
 REAL = [
@@ -90,6 +90,15 @@ def test_layout_by_hand() -> None:
     assert tidy(MESSY.encode(), "s.yaml") == TIDY
     assert tidy(TIDY.encode(), "s.yaml") == TIDY
     assert tidy(MESSY.replace("\n", "\r\n").encode(), "s.yaml") == TIDY
+
+
+@pytest.mark.parametrize("char", ["\x85", "\u2028", "\u2029"])
+def test_lines_that_end_for_yaml_alone_are_left(char: str) -> None:
+    with pytest.raises(TidyError) as raised:
+        tidy(f"a: {char}b\nc:\n  d: ".encode(), "s.yaml")
+    assert str(raised.value) == (
+        f"s.yaml: cannot be laid out: {char!a} ends a line to YAML"
+    )
 
 
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
