@@ -249,7 +249,7 @@ def test_hostile_texts_stay_texts(hostile: list[str | Path], tmp_path: Path) -> 
     # What was spelled is shown, with what does not show spelled out.
     assert HOSTILE in page.texts["small"]
     told = [each for texts in page.texts.values() for each in texts]
-    assert f"{HOSTILE}\\u{{202e}}" in told
+    assert any(f"{HOSTILE}\\u{{202e}}" in each for each in told)
     assert any(each == '<img src=x>&\\u{202e}".json' for each in page.texts["h2"])
     (data,) = embedded(text)
     assert data["sizes"]["config"] == '<img src=x>&\u202e".json'  # type: ignore[index]
