@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import black
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
@@ -79,6 +80,9 @@ def emitted(schema: RandomSchema, folder: Path) -> tuple[Schema, ModuleType]:
     if schema.package not in sys.modules:
         files = emit(check_source(model, warnings, None), "random.yaml")
         for name, content in files.items():
+            # The runtime is the same file in every package.
+            if name.endswith(".py") and not name.startswith("runtime/"):
+                assert black.format_str(content, mode=black.Mode()) == content, name
             path = folder / schema.package / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")

@@ -36,7 +36,13 @@ from .runtime.backend import GpuBackend, Stream
 from .runtime.checksum import ChecksumReport, checksum_buffer
 from .runtime.debug import Debug, Guards, Overrun, guard_bytes
 from .runtime.device import NULL, DevicePtr
-from .runtime.errors import ConfigError, ReleasedError, ReleaseError, format_bytes
+from .runtime.errors import (
+    ConfigError,
+    ReleasedError,
+    ReleaseError,
+    format_bytes,
+    spelling_hint,
+)
 from .runtime.fill import fill
 from .runtime.host import HostBackend
 from .runtime.memory import (
@@ -54,7 +60,7 @@ from .runtime.view import shape_of_view, view_device
 from .shapes import Shapes, buffer_shapes
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
-from .uses import required_bytes
+from .uses import USES, required_bytes
 
 _log: Final = logging.getLogger(__name__)
 
@@ -466,20 +472,16 @@ class BufferArena:
             levers=levers,
             target=target,
         )
-        self._build(
-            config,
-            sizes,
-            max_batch_tokens,
-            max_seq_len,
-            kv_block_size,
-            max_batch_size,
-            levers,
-            target,
-            gpu,
-            placement,
-            reserve,
-            debug,
+        inputs = Inputs(
+            config=config,
+            max_batch_tokens=max_batch_tokens,
+            max_seq_len=max_seq_len,
+            kv_block_size=kv_block_size,
+            max_batch_size=max_batch_size,
+            levers=levers,
+            target=target,
         )
+        self._build(inputs, sizes, gpu, placement, reserve, debug)
 
     @classmethod
     def from_sizes(
@@ -503,41 +505,27 @@ class BufferArena:
         The other arguments are those that the sizes were computed with. Raise
         ConfigError for a size that is no count of bytes.
         """
-        check_int("max_batch_tokens", max_batch_tokens, 1)
-        check_int("max_seq_len", max_seq_len, 1)
-        check_int("kv_block_size", kv_block_size, 0)
-        check_int("max_batch_size", max_batch_size, 1)
-        for name, capacity in sizes.as_dict().items():
-            check_int(f"sizes.{name}", capacity)
         if levers is None:
             levers = Levers.from_env()
+        inputs = Inputs(
+            config=config,
+            max_batch_tokens=max_batch_tokens,
+            max_seq_len=max_seq_len,
+            kv_block_size=kv_block_size,
+            max_batch_size=max_batch_size,
+            levers=levers,
+            target=target,
+        ).checked()
+        for name, capacity in sizes.as_dict().items():
+            check_int(f"sizes.{name}", capacity)
         arena = cls.__new__(cls)
-        arena._build(
-            config,
-            sizes,
-            max_batch_tokens,
-            max_seq_len,
-            kv_block_size,
-            max_batch_size,
-            levers,
-            target,
-            gpu,
-            placement,
-            reserve,
-            debug,
-        )
+        arena._build(inputs, sizes, gpu, placement, reserve, debug)
         return arena
 
     def _build(
         self,
-        config: ModelConfig,
+        inputs: Inputs,
         sizes: BufferSizes,
-        max_batch_tokens: int,
-        max_seq_len: int,
-        kv_block_size: int,
-        max_batch_size: int,
-        levers: Levers,
-        target: Target,
         gpu: GpuBackend | None,
         placement: Placement,
         reserve: int,
@@ -545,32 +533,27 @@ class BufferArena:
     ) -> None:
         if not getattr(self, "_released", True):
             raise ConfigError(f"{self.label}: built already; make another one")
+        config, levers, target = inputs.config, inputs.levers, inputs.target
         self.config = config
         self.sizes = sizes
         self.levers = levers
         self.target = target
-        self.max_batch_tokens = max_batch_tokens
-        self.max_seq_len = max_seq_len
-        self.kv_block_size = kv_block_size
-        self.max_batch_size = max_batch_size
+        self.max_batch_tokens = inputs.max_batch_tokens
+        self.max_seq_len = inputs.max_seq_len
+        self.kv_block_size = inputs.kv_block_size
+        self.max_batch_size = inputs.max_batch_size
         self._gpu: GpuBackend = HostBackend() if gpu is None else gpu
-        self._inputs = Inputs(
-            config,
-            max_batch_tokens,
-            max_seq_len,
-            kv_block_size,
-            max_batch_size,
-            levers,
-            target,
-        )
+        self._inputs = inputs
         self._clear = new_clear(self._gpu)
         self._guards: Guards | None = None
         self._shapes: dict[int, dict[str, Shapes]] = {}
         self._forget()
         max_blocks = (
-            max_seq_len // kv_block_size + 1 if kv_block_size > 0 else UNPAGED_BLOCKS
+            inputs.max_seq_len // inputs.kv_block_size + 1
+            if inputs.kv_block_size > 0
+            else UNPAGED_BLOCKS
         )
-        meta_rows = max(DECODE_META_MIN_ROWS, max_batch_size)
+        meta_rows = max(DECODE_META_MIN_ROWS, inputs.max_batch_size)
         self.decode_meta = DecodeMetaLayout.of(
             rows=meta_rows, max_blocks_per_row=max_blocks
         )
@@ -748,6 +731,7 @@ class BufferArena:
             )
 
     def _forget(self) -> None:
+        arena = ref(self)
         self.hidden_states = NULL
         self.hidden_states_bytes = 0
         self.residual = NULL
@@ -756,7 +740,7 @@ class BufferArena:
         self.norm_output_bytes = 0
         self.qkv_output = NULL
         self.qkv_output_bytes = 0
-        self.attn_output = AttnOutputPtr.NULL
+        self.attn_output = AttnOutputPtr.bind(NULL, arena)
         self.attn_output_bytes = 0
         self.gate_logits = NULL
         self.gate_logits_bytes = 0
@@ -768,23 +752,23 @@ class BufferArena:
         self.moe_output_bytes = 0
         self.logits = NULL
         self.logits_bytes = 0
-        self.ssm_qkvz = SsmQkvzPtr.NULL
+        self.ssm_qkvz = SsmQkvzPtr.bind(NULL, arena)
         self.ssm_qkvz_bytes = 0
-        self.ssm_ba = SsmBaPtr.NULL
+        self.ssm_ba = SsmBaPtr.bind(NULL, arena)
         self.ssm_ba_bytes = 0
-        self.ssm_deinterleaved = SsmDeinterleavedPtr.NULL
+        self.ssm_deinterleaved = SsmDeinterleavedPtr.bind(NULL, arena)
         self.ssm_deinterleaved_bytes = 0
         self.ssm_gates = NULL
         self.ssm_gates_bytes = 0
-        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.NULL
+        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.bind(NULL, arena)
         self.ssm_conv_out_f32_bytes = 0
-        self.scratch = ScratchPtr.NULL
+        self.scratch = ScratchPtr.bind(NULL, arena)
         self.scratch_bytes = 0
-        self.expert_gate_out = ExpertGateOutPtr.NULL
+        self.expert_gate_out = ExpertGateOutPtr.bind(NULL, arena)
         self.expert_gate_out_bytes = 0
-        self.expert_up_out = ExpertUpOutPtr.NULL
+        self.expert_up_out = ExpertUpOutPtr.bind(NULL, arena)
         self.expert_up_out_bytes = 0
-        self.expert_down_out = ExpertDownOutPtr.NULL
+        self.expert_down_out = ExpertDownOutPtr.bind(NULL, arena)
         self.expert_down_out_bytes = 0
         self.splitk_workspace = NULL
         self.splitk_workspace_bytes = 0
@@ -798,13 +782,13 @@ class BufferArena:
         self.hc_post_bytes = 0
         self.hc_comb = NULL
         self.hc_comb_bytes = 0
-        self.hc_lowrank_scratch = HcLowrankScratchPtr.NULL
+        self.hc_lowrank_scratch = HcLowrankScratchPtr.bind(NULL, arena)
         self.hc_lowrank_scratch_bytes = 0
-        self.qsa_select_scratch = QsaSelectScratchPtr.NULL
+        self.qsa_select_scratch = QsaSelectScratchPtr.bind(NULL, arena)
         self.qsa_select_scratch_bytes = 0
-        self.gdn_fla_scratch = GdnFlaScratchPtr.NULL
+        self.gdn_fla_scratch = GdnFlaScratchPtr.bind(NULL, arena)
         self.gdn_fla_scratch_bytes = 0
-        self.ssd_scratch = SsdScratchPtr.NULL
+        self.ssd_scratch = SsdScratchPtr.bind(NULL, arena)
         self.ssd_scratch_bytes = 0
         self.token_ids = NULL
         self.token_ids_bytes = 0
@@ -1128,7 +1112,8 @@ class BufferArena:
         """
         self._require_live("tensor")
         if name not in BUFFERS:
-            raise ConfigError(f"tensor: no buffer is named {name!r}")
+            near = spelling_hint(name, BUFFERS)
+            raise ConfigError(f"tensor: no buffer is named {name!r}; {near}")
         ptr, nbytes = getattr(self, name), getattr(self, f"{name}_bytes")
         asked = self.max_batch_tokens if tokens is None else tokens
         check_int("tokens", asked)
@@ -1146,7 +1131,14 @@ class BufferArena:
                 target=self.target,
             )
         dtype, shape = shape_of_view(
-            name, BUFFERS[name], nbytes, shapes, tokens, self.max_batch_tokens, use
+            name,
+            BUFFERS[name],
+            nbytes,
+            shapes,
+            tokens,
+            self.max_batch_tokens,
+            use,
+            USES.get(name, {}),
         )
         return TensorView(
             name=name,

@@ -61,6 +61,7 @@ class AttnOutputPtr(BufferPtr):
 
     NULL: ClassVar[AttnOutputPtr]
     _buffer = "attn_output"
+    _label = "buffer arena"
 
     def attention(self, tokens: int | None = None) -> Region:
         """Output of softmax attention.
@@ -70,7 +71,8 @@ class AttnOutputPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or attn_output holds, and where the
-        buffer has no memory; ConfigError for a limit out of range.
+        buffer has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("attention", place_attn_output_attention, "", tokens)
 
@@ -82,7 +84,8 @@ class AttnOutputPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or attn_output holds, and where the
-        buffer has no memory; ConfigError for a limit out of range.
+        buffer has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("mamba2", place_attn_output_mamba2, "", tokens)
 
@@ -95,7 +98,7 @@ class AttnOutputPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or attn_output holds, while its gate
         is false (kv_lora_rank > 0), and where the buffer has no memory; ConfigError for
-        a limit out of range.
+        a limit out of range; ReleasedError after release.
         """
         return self._part(
             "absorbed_mla", place_attn_output_absorbed_mla, "kv_lora_rank > 0", tokens
@@ -113,6 +116,7 @@ class SsmQkvzPtr(BufferPtr):
 
     NULL: ClassVar[SsmQkvzPtr]
     _buffer = "ssm_qkvz"
+    _label = "buffer arena"
 
     def qkvz(self, tokens: int | None = None) -> Region:
         """GDN query, key, value and output gate, as projected.
@@ -122,7 +126,8 @@ class SsmQkvzPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_qkvz holds, and where the
-        buffer has no memory; ConfigError for a limit out of range.
+        buffer has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("qkvz", place_ssm_qkvz_qkvz, "", tokens)
 
@@ -134,7 +139,8 @@ class SsmQkvzPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_qkvz holds, and where the
-        buffer has no memory; ConfigError for a limit out of range.
+        buffer has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("mamba2_in_proj", place_ssm_qkvz_mamba2_in_proj, "", tokens)
 
@@ -146,7 +152,8 @@ class SsmQkvzPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_qkvz holds, and where the
-        buffer has no memory; ConfigError for a limit out of range.
+        buffer has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("prefill_kv", place_ssm_qkvz_prefill_kv, "", tokens)
 
@@ -158,7 +165,8 @@ class SsmQkvzPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_qkvz holds, and where the
-        buffer has no memory; ConfigError for a limit out of range.
+        buffer has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part(
             "shared_expert_up", place_ssm_qkvz_shared_expert_up, "", tokens
@@ -176,6 +184,7 @@ class SsmBaPtr(BufferPtr):
 
     NULL: ClassVar[SsmBaPtr]
     _buffer = "ssm_ba"
+    _label = "buffer arena"
 
     def ba(self, tokens: int | None = None) -> Region:
         """GDN beta and decay.
@@ -185,7 +194,8 @@ class SsmBaPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_ba holds, and where the buffer
-        has no memory; ConfigError for a limit out of range.
+        has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("ba", place_ssm_ba_ba, "", tokens)
 
@@ -197,7 +207,8 @@ class SsmBaPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_ba holds, and where the buffer
-        has no memory; ConfigError for a limit out of range.
+        has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("moe_latent", place_ssm_ba_moe_latent, "", tokens)
 
@@ -210,7 +221,7 @@ class SsmBaPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or ssm_ba holds, while its gate is
         false (kv_lora_rank > 0), and where the buffer has no memory; ConfigError for a
-        limit out of range.
+        limit out of range; ReleasedError after release.
         """
         return self._part("q_latent", place_ssm_ba_q_latent, "kv_lora_rank > 0", tokens)
 
@@ -223,7 +234,7 @@ class SsmBaPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or ssm_ba holds, while its gate is
         false (kv_lora_rank > 0), and where the buffer has no memory; ConfigError for a
-        limit out of range.
+        limit out of range; ReleasedError after release.
         """
         return self._part("k_rope", place_ssm_ba_k_rope, "kv_lora_rank > 0", tokens)
 
@@ -239,6 +250,7 @@ class SsmDeinterleavedPtr(BufferPtr):
 
     NULL: ClassVar[SsmDeinterleavedPtr]
     _buffer = "ssm_deinterleaved"
+    _label = "buffer arena"
 
     def qkvz(self, tokens: int | None = None) -> Region:
         """GDN query, key, value and output gate, one after the other.
@@ -248,7 +260,8 @@ class SsmDeinterleavedPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_deinterleaved holds, and where
-        the buffer has no memory; ConfigError for a limit out of range.
+        the buffer has no memory; ConfigError for a limit out of range; ReleasedError
+        after release.
         """
         return self._part("qkvz", place_ssm_deinterleaved_qkvz, "", tokens)
 
@@ -260,7 +273,8 @@ class SsmDeinterleavedPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_deinterleaved holds, and where
-        the buffer has no memory; ConfigError for a limit out of range.
+        the buffer has no memory; ConfigError for a limit out of range; ReleasedError
+        after release.
         """
         return self._part(
             "mamba2_conv", place_ssm_deinterleaved_mamba2_conv, "", tokens
@@ -274,7 +288,8 @@ class SsmDeinterleavedPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_deinterleaved holds, and where
-        the buffer has no memory; ConfigError for a limit out of range.
+        the buffer has no memory; ConfigError for a limit out of range; ReleasedError
+        after release.
         """
         return self._part("q_copy", place_ssm_deinterleaved_q_copy, "", tokens)
 
@@ -287,7 +302,7 @@ class SsmDeinterleavedPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or ssm_deinterleaved holds, while its
         gate is false (kv_lora_rank > 0), and where the buffer has no memory;
-        ConfigError for a limit out of range.
+        ConfigError for a limit out of range; ReleasedError after release.
         """
         return self._part(
             "absorbed_q", place_ssm_deinterleaved_absorbed_q, "kv_lora_rank > 0", tokens
@@ -305,6 +320,7 @@ class SsmConvOutF32Ptr(BufferPtr):
 
     NULL: ClassVar[SsmConvOutF32Ptr]
     _buffer = "ssm_conv_out_f32"
+    _label = "buffer arena"
 
     def conv(self, tokens: int | None = None) -> Region:
         """Output of the GDN convolution.
@@ -314,7 +330,8 @@ class SsmConvOutF32Ptr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or ssm_conv_out_f32 holds, and where
-        the buffer has no memory; ConfigError for a limit out of range.
+        the buffer has no memory; ConfigError for a limit out of range; ReleasedError
+        after release.
         """
         return self._part("conv", place_ssm_conv_out_f32_conv, "", tokens)
 
@@ -327,7 +344,7 @@ class SsmConvOutF32Ptr(BufferPtr):
 
         Raise LayoutError for more than the arena or ssm_conv_out_f32 holds, while its
         gate is false (kv_lora_rank > 0), and where the buffer has no memory;
-        ConfigError for a limit out of range.
+        ConfigError for a limit out of range; ReleasedError after release.
         """
         return self._part(
             "q_rope", place_ssm_conv_out_f32_q_rope, "kv_lora_rank > 0", tokens
@@ -345,6 +362,7 @@ class ScratchPtr(BufferPtr):
 
     NULL: ClassVar[ScratchPtr]
     _buffer = "scratch"
+    _label = "buffer arena"
 
     def prefill(
         self,
@@ -365,7 +383,8 @@ class ScratchPtr(BufferPtr):
         for the arena's own.
 
         Raise LayoutError for more than the arena or scratch holds, and where the buffer
-        has no memory; ConfigError for a limit out of range.
+        has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part(
             "prefill",
@@ -396,7 +415,8 @@ class ScratchPtr(BufferPtr):
         max_batch_size: sequences of the largest batch; None for the arena's own.
 
         Raise LayoutError for more than the arena or scratch holds, and where the buffer
-        has no memory; ConfigError for a limit out of range.
+        has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part(
             "decode",
@@ -426,7 +446,8 @@ class ScratchPtr(BufferPtr):
         for the arena's own.
 
         Raise LayoutError for more than the arena or scratch holds, and where the buffer
-        has no memory; ConfigError for a limit out of range.
+        has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part(
             "verify",
@@ -446,7 +467,8 @@ class ScratchPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or scratch holds, and where the buffer
-        has no memory; ConfigError for a limit out of range.
+        has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("staging", place_scratch_staging, "", tokens)
 
@@ -462,6 +484,7 @@ class ExpertGateOutPtr(BufferPtr):
 
     NULL: ClassVar[ExpertGateOutPtr]
     _buffer = "expert_gate_out"
+    _label = "buffer arena"
 
     def routed(self, tokens: int | None = None) -> Region:
         """One row for each expert of each token.
@@ -472,7 +495,7 @@ class ExpertGateOutPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or expert_gate_out holds, while its
         gate is false (num_experts > 0), and where the buffer has no memory; ConfigError
-        for a limit out of range.
+        for a limit out of range; ReleasedError after release.
         """
         return self._part(
             "routed", place_expert_gate_out_routed, "num_experts > 0", tokens
@@ -486,7 +509,8 @@ class ExpertGateOutPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or expert_gate_out holds, and where
-        the buffer has no memory; ConfigError for a limit out of range.
+        the buffer has no memory; ConfigError for a limit out of range; ReleasedError
+        after release.
         """
         return self._part("dense", place_expert_gate_out_dense, "", tokens)
 
@@ -502,6 +526,7 @@ class ExpertUpOutPtr(BufferPtr):
 
     NULL: ClassVar[ExpertUpOutPtr]
     _buffer = "expert_up_out"
+    _label = "buffer arena"
 
     def routed(self, tokens: int | None = None) -> Region:
         """One row for each expert of each token.
@@ -512,7 +537,7 @@ class ExpertUpOutPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or expert_up_out holds, while its gate
         is false (num_experts > 0), and where the buffer has no memory; ConfigError for
-        a limit out of range.
+        a limit out of range; ReleasedError after release.
         """
         return self._part(
             "routed", place_expert_up_out_routed, "num_experts > 0", tokens
@@ -526,7 +551,8 @@ class ExpertUpOutPtr(BufferPtr):
         tokens: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the arena or expert_up_out holds, and where the
-        buffer has no memory; ConfigError for a limit out of range.
+        buffer has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part("dense", place_expert_up_out_dense, "", tokens)
 
@@ -542,6 +568,7 @@ class ExpertDownOutPtr(BufferPtr):
 
     NULL: ClassVar[ExpertDownOutPtr]
     _buffer = "expert_down_out"
+    _label = "buffer arena"
 
     def routed(self, tokens: int | None = None) -> Region:
         """One row for each expert of each token.
@@ -552,7 +579,7 @@ class ExpertDownOutPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or expert_down_out holds, while its
         gate is false (num_experts > 0), and where the buffer has no memory; ConfigError
-        for a limit out of range.
+        for a limit out of range; ReleasedError after release.
         """
         return self._part(
             "routed", place_expert_down_out_routed, "num_experts > 0", tokens
@@ -567,7 +594,7 @@ class ExpertDownOutPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or expert_down_out holds, while its
         gate is false (num_experts == 0), and where the buffer has no memory;
-        ConfigError for a limit out of range.
+        ConfigError for a limit out of range; ReleasedError after release.
         """
         return self._part(
             "dense", place_expert_down_out_dense, "num_experts == 0", tokens
@@ -585,6 +612,7 @@ class HcLowrankScratchPtr(BufferPtr):
 
     NULL: ClassVar[HcLowrankScratchPtr]
     _buffer = "hc_lowrank_scratch"
+    _label = "buffer arena"
 
     def split(self, tokens: int | None = None) -> HcLowrankScratchSplitRegions:
         """Split-collapse kernels, for few tokens.
@@ -596,7 +624,7 @@ class HcLowrankScratchPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or hc_lowrank_scratch holds, while its
         gate is false (hc_mult > 0 and hc_lowrank > 0), and where the buffer has no
-        memory; ConfigError for a limit out of range.
+        memory; ConfigError for a limit out of range; ReleasedError after release.
         """
         return self._part(
             "split",
@@ -616,7 +644,7 @@ class HcLowrankScratchPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or hc_lowrank_scratch holds, while its
         gate is false (hc_mult > 0 and hc_lowrank > 0), and where the buffer has no
-        memory; ConfigError for a limit out of range.
+        memory; ConfigError for a limit out of range; ReleasedError after release.
         """
         return self._part(
             "gemm",
@@ -637,6 +665,7 @@ class QsaSelectScratchPtr(BufferPtr):
 
     NULL: ClassVar[QsaSelectScratchPtr]
     _buffer = "qsa_select_scratch"
+    _label = "buffer arena"
 
     @property
     def most(self) -> dict[str, int]:
@@ -658,7 +687,8 @@ class QsaSelectScratchPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or qsa_select_scratch holds, while its
         gate is false (index_topk > 0 and index_compress_ratio > 0), and where the
-        buffer has no memory; ConfigError for a limit out of range.
+        buffer has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part(
             "",
@@ -680,6 +710,7 @@ class GdnFlaScratchPtr(BufferPtr):
 
     NULL: ClassVar[GdnFlaScratchPtr]
     _buffer = "gdn_fla_scratch"
+    _label = "buffer arena"
 
     @property
     def most(self) -> dict[str, int]:
@@ -699,7 +730,8 @@ class GdnFlaScratchPtr(BufferPtr):
         Raise LayoutError for more than the arena or gdn_fla_scratch holds, while its
         gate is false (linear_num_value_heads > 0 and linear_key_head_dim ==
         GDN_HEAD_DIM and linear_value_head_dim == GDN_HEAD_DIM), and where the buffer
-        has no memory; ConfigError for a limit out of range.
+        has no memory; ConfigError for a limit out of range; ReleasedError after
+        release.
         """
         return self._part(
             "",
@@ -723,6 +755,7 @@ class SsdScratchPtr(BufferPtr):
 
     NULL: ClassVar[SsdScratchPtr]
     _buffer = "ssd_scratch"
+    _label = "buffer arena"
 
     @property
     def most(self) -> dict[str, int]:
@@ -740,7 +773,7 @@ class SsdScratchPtr(BufferPtr):
 
         Raise LayoutError for more than the arena or ssd_scratch holds, while its gate
         is false (mamba_num_heads > 0 and ssm_state_size > 0), and where the buffer has
-        no memory; ConfigError for a limit out of range.
+        no memory; ConfigError for a limit out of range; ReleasedError after release.
         """
         return self._part(
             "", place_ssd_scratch, "mamba_num_heads > 0 and ssm_state_size > 0", tokens

@@ -31,7 +31,7 @@ from .inputs import Inputs
 from .layouts import ChunkMetaLayout, DecodeMetaLayout
 from .levers import Levers
 from .runtime.device import NULL, DevicePtr
-from .runtime.errors import ConfigError
+from .runtime.errors import ConfigError, spelling_hint
 from .runtime.layout import Region, place, shift
 from .runtime.numeric import check_size
 from .runtime.pointer import Part
@@ -697,8 +697,8 @@ def required_bytes(
     if levers is None:
         levers = Levers.from_env()
     if buffer not in BUFFERS:
-        known = ", ".join(BUFFERS)
-        raise ConfigError(f"no buffer is named {buffer!r}; known: {known}")
+        near = spelling_hint(buffer, BUFFERS)
+        raise ConfigError(f"no buffer is named {buffer!r}; {near}")
     if use is None:
         sizes = BufferSizes.from_config(
             config,
@@ -715,13 +715,13 @@ def required_bytes(
         known = ", ".join(uses) or "none"
         raise ConfigError(f"{buffer} has no use named {use!r}; known: {known}")
     inputs = Inputs(
-        config,
-        max_batch_tokens,
-        max_seq_len,
-        kv_block_size,
-        max_batch_size,
-        levers,
-        target,
+        config=config,
+        max_batch_tokens=max_batch_tokens,
+        max_seq_len=max_seq_len,
+        kv_block_size=kv_block_size,
+        max_batch_size=max_batch_size,
+        levers=levers,
+        target=target,
     )
     part = uses[use](inputs.checked(), NULL)
     return 0 if part is None else check_size(f"{buffer}.{use}", part.nbytes)

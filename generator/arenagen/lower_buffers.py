@@ -51,8 +51,6 @@ class BufferLowering(UseLowering):
         methods = {group.name: group.method for group in self.schema.groups}
         groups = [methods[name] for name, _ in buffer.groups]
         pointer = self.pointer(buffer)
-        if pointer is None or buffer.carve:
-            self.modules["arena"].add("runtime.device", "NULL")
         regions = tuple(
             (methods[each.group], each.path) for each in buffer.zero_regions
         )

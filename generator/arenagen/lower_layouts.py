@@ -146,13 +146,13 @@ class LayoutLowering(ExtentLowering):
     def accessor(self, layout: Layout, call: LayoutCall) -> LayoutAccessorView:
         symbols = self.symbols
         self.modules["arena"].add("layouts", naming.layout_class(layout.name))
-        scope = self.arguments_scope("arena")
+        scope = self.arguments_scope("arena", limit="inputs.")
         exprs = [formula.expr for _, formula in call.arguments]
         return LayoutAccessorView(
             name=layout.name,
             class_name=naming.layout_class(layout.name),
             doc=layout.accessor_doc,
-            body=self.locals_for(scope, exprs),
+            body=self.locals_for(scope, exprs, limit="inputs."),
             arguments=", ".join(
                 (["config"] if layout_reads_config(symbols, layout) else [])
                 + [

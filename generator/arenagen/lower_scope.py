@@ -222,10 +222,15 @@ class Lowering:
         """The scope of a function with fields and lets as locals."""
         return self.scope(module, lever="levers.", target="target.")
 
-    def arguments_scope(self, module: str) -> Scope:
-        """The scope of a function that takes a config, levers and a target."""
+    def arguments_scope(self, module: str, limit: str = "") -> Scope:
+        """The scope of a function with a config, levers and a target as locals."""
         return self.scope(
-            module, field="config.", pure="config.", lever="levers.", target="target."
+            module,
+            field="config.",
+            pure="config.",
+            limit=limit,
+            lever="levers.",
+            target="target.",
         )
 
     def locals_for(

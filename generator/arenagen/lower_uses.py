@@ -52,7 +52,7 @@ class UseLowering(LayoutLowering):
         """One use of a buffer, or what a buffer without uses holds."""
         name = use.name if use else ""
         what = f"{buffer.name}.{name}" if use else buffer.name
-        scope = self.uses_scope()
+        scope = self.arguments_scope("uses", limit="inputs.")
         gates: list[Expr] = []
         conditions: list[Expr] = []
         facts: FACTS = frozenset()
@@ -93,17 +93,6 @@ class UseLowering(LayoutLowering):
             limits=self.other_limits(exprs),
             layout=use is None and isinstance(extent, LayoutCall),
             parameters=asked,
-        )
-
-    def uses_scope(self) -> Scope:
-        """The scope of a function that lays a use out, for the inputs of sizes."""
-        return self.scope(
-            "uses",
-            field="config.",
-            pure="config.",
-            limit="inputs.",
-            lever="levers.",
-            target="target.",
         )
 
     def part_locals(

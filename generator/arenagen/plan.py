@@ -543,11 +543,6 @@ class ArenaView:
         )
 
     @property
-    def limit_arguments(self) -> str:
-        """The limits, as positional arguments."""
-        return ", ".join(each.name for each in self.limits)
-
-    @property
     def parts(self) -> tuple[PartView, ...]:
         """What lies in the buffers, in buffer order."""
         return tuple(part for pointer in self.pointers for part in pointer.parts)

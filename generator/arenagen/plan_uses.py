@@ -97,8 +97,8 @@ class PartView:
                 f"The regions of {self.buffer} for a pass, with their pointers.",
                 *(f"{each.name}: {lower_first(each.doc)}" for each in self.parameters),
                 "Raise LayoutError for more than the buffer was sized for, and where "
-                "there is no buffer (gated off, trimmed or released), ConfigError for "
-                "less than 1.",
+                "there is no buffer (gated off or trimmed), ConfigError for less than "
+                "1, ReleasedError after release.",
             )
         gate = f" while its gate is false ({self.gate})," if self.gate else ""
         return (
@@ -111,7 +111,8 @@ class PartView:
                 for each in self.limits
             ),
             f"Raise LayoutError for more than the arena or {self.buffer} holds,{gate} "
-            "and where the buffer has no memory; ConfigError for a limit out of range.",
+            "and where the buffer has no memory; ConfigError for a limit out of range; "
+            "ReleasedError after release.",
         )
 
 

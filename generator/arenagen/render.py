@@ -137,23 +137,27 @@ def docstring(text: str | tuple[str, ...], indent: int) -> str:
     paragraphs = [text] if isinstance(text, str) else [each for each in text if each]
     pad = " " * indent
     escaped = [_escape(each) for each in paragraphs]
-    if len(escaped) == 1:
-        # Black keeps a quote at the end apart from those behind it.
-        line, room = escaped[0], WIDTH - indent - 6
-        if line.endswith('"'):
-            line, room = line + " ", room + 4
-        if len(line) <= room:
-            return f'"""{line}"""'
+    # Black keeps a quote at the end apart from those behind it.
+    line = escaped[0] + " " * escaped[0].endswith('"')
+    if len(escaped) == 1 and len(line) <= WIDTH - indent - 6:
+        return f'"""{line}"""'
     lines: list[str] = []
     for place, paragraph in enumerate(escaped):
         width = WIDTH - indent - (3 if place == 0 else 0)
         if place and not _continues(paragraphs[place - 1], paragraphs[place]):
             lines.append("")
-        lines += textwrap.wrap(
-            paragraph, width, break_long_words=False, break_on_hyphens=False
-        )
+        lines += _wrapped(paragraph, width)
+    if len(lines) == 1:
+        # Black sets the quotes behind a line that is alone, which leaves less room.
+        lines = _wrapped(lines[0], WIDTH - indent - 7)
+    if len(lines) == 1:
+        return f'"""{line}"""'
     body = "\n".join(pad + line if line else "" for line in lines).lstrip()
     return f'"""{body}\n{pad}"""'
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _continues(before: str, after: str) -> bool:

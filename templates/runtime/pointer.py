@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar
 from weakref import ref
 
 from .device import NULL, DevicePtr
-from .errors import LayoutError
+from .errors import LayoutError, ReleasedError
 from .numeric import check_int, show
 
 
@@ -27,13 +27,15 @@ class BufferPtr(DevicePtr):
     """A pointer that knows its arena; each class of them knows one buffer."""
 
     _buffer: ClassVar[str]
-    _arena: ref[Any]
+    _label: ClassVar[str]
+    # None for a pointer that never belonged to an arena.
+    _arena: ref[Any] | None = None
     # What `_most` found, which stays as it is for an arena's life.
     _largest: dict[str, int] | None = None
 
     @classmethod
     def bind(cls, ptr: DevicePtr, arena: ref[Any]) -> Self:
-        """The pointer to the buffer of an arena."""
+        """The pointer to the buffer of an arena, NULL where it has no memory."""
         bound = cls(ptr)
         bound._arena = arena
         return bound
@@ -75,10 +77,17 @@ class BufferPtr(DevicePtr):
         return self._held(arena, part, "", gate, given, self._most(place, *given))
 
     def _live_arena(self, use: str, given: Mapping[str, int]) -> Any:
-        arena = self._arena() if self else None
-        if arena is None or arena.released:
+        arena = self._owner()
+        if self._arena is not None and (arena is None or arena.released):
+            where = f"{self._buffer}.{use}" if use else self._buffer
+            call = f"{where}({_arguments_text(given)})"
+            raise ReleasedError(self._label, call, dropped=arena is None)
+        if not self:
             raise LayoutError(self._buffer, _call_text(use, given), 0)
         return arena
+
+    def _owner(self) -> Any:
+        return None if self._arena is None else self._arena()
 
     def _held(
         self,
@@ -105,7 +114,7 @@ class BufferPtr(DevicePtr):
 
     def _most(self, place: Callable[..., Any], *names: str) -> dict[str, int]:
         """The largest arguments of the layout that fills the buffer."""
-        arena = self._arena() if self and self._largest is None else None
+        arena = self._owner() if self and self._largest is None else None
         if arena is not None:
             full = place(arena._inputs, NULL)
             self._largest = full and {name: getattr(full, name) for name in names}
@@ -113,10 +122,14 @@ class BufferPtr(DevicePtr):
 
     def _most_tokens(self) -> dict[str, int]:
         """The largest pass."""
-        arena = self._arena() if self else None
+        arena = self._owner() if self else None
         return {"tokens": 0 if arena is None else arena._inputs.limits["tokens"]}
 
 
 def _call_text(use: str, given: Mapping[str, int]) -> str:
-    arguments = ", ".join(f"{name}={show(value)}" for name, value in given.items())
+    arguments = _arguments_text(given)
     return f"{use}({arguments})" if use else arguments or "its regions"
+
+
+def _arguments_text(given: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}={show(value)}" for name, value in given.items())

@@ -1616,11 +1616,16 @@ def test_a_layout_of_an_absent_buffer_is_refused(case: Case, gpu: Backend) -> No
 
 def test_a_layout_after_release_is_refused(gpu: Backend) -> None:
     arena = MOE_CASE.build(gpu)
-    arena.moe_fp8_scratch(3)
+    held = arena.moe_fp8_scratch
+    held(3)
     arena.release()
-    text = str(layout_refusal(arena, 3))
-    assert "moe_fp8_scratch: no room for rows=3" in text
-    assert "(0 bytes)" in text
+    for pointer in (held, arena.moe_fp8_scratch):
+        with pytest.raises(ReleasedError) as caught:
+            pointer(3)
+        assert str(caught.value) == (
+            "buffer arena: moe_fp8_scratch(rows=3) after release; "
+            "its memory is gone, build a new arena"
+        )
 
 
 def test_a_layout_needs_the_bytes_that_were_allocated(gpu: Backend) -> None:

@@ -38,7 +38,9 @@ EXAMPLES: list[tuple[ArenaError, type[Exception]]] = [
     (ClearError(("residual", "logits"), "refused"), RuntimeError),
     (ReleasedError("buffer arena", "zero_all"), RuntimeError),
     (CarveError("slab", 10, 1, 2), RuntimeError),
+    (ReleasedError("buffer arena", "mix.gates()", dropped=True), RuntimeError),
     (LayoutError("scratch", "rows=9", 8), ValueError),
+    (LayoutError("mix", "a view", 8, "has no uses"), ValueError),
     (ReleaseError("buffer arena", FAILURES), RuntimeError),
     (TeardownError(FAILURES), RuntimeError),
 ]
@@ -137,6 +139,21 @@ def test_released_error() -> None:
         "buffer arena: zero_all_rows after release; "
         "its memory is gone, build a new arena"
     )
+
+
+def test_released_error_of_an_arena_that_is_gone() -> None:
+    error = ReleasedError("buffer arena", "mix.gates()", dropped=True)
+    assert error.dropped
+    assert str(error) == (
+        "buffer arena: mix.gates() after release, as nothing held the arena; "
+        "build a new one and keep it"
+    )
+
+
+def test_layout_error_of_what_is_no_matter_of_room() -> None:
+    error = LayoutError("mix", "a view", 64, "has no uses; leave use out")
+    assert error.why == "has no uses; leave use out"
+    assert str(error) == "mix has no uses; leave use out"
 
 
 def test_carve_error() -> None:

@@ -42,9 +42,11 @@ from metrale_arena import (
     Levers,
     ModelConfig,
     Region,
+    ReleasedError,
     SizeError,
     required_bytes,
 )
+from metrale_arena.pointers import ScratchPtr
 from metrale_arena.runtime.pointer import BufferPtr
 
 pytest_plugins = ["driver.plugin"]
@@ -385,8 +387,31 @@ def test_pointers_with_uses_are_plain_integers(gpu: Backend) -> None:
         gpu.memset(arena.scratch, 1, 4)
         held = arena.scratch
     assert arena.scratch == NULL and arena.scratch.is_null
+    for pointer in (held, arena.scratch):
+        with pytest.raises(ReleasedError) as caught:
+            pointer.prefill(3)
+        assert caught.value.label == BufferArena.label
+        assert not caught.value.dropped
+        assert str(caught.value) == (
+            "buffer arena: scratch.prefill(tokens=3) after release; "
+            "its memory is gone, build a new arena"
+        )
+    with pytest.raises(ReleasedError, match=r": gdn_fla_scratch\(\) after release;"):
+        arena.gdn_fla_scratch()
+
+
+def test_a_buffer_that_was_absent_is_released_with_its_arena(gpu: Backend) -> None:
+    arena = Case({"hidden_size": 8}, limits(4)).build(gpu)
+    with pytest.raises(LayoutError, match="it is not allocated in this arena"):
+        arena.ssd_scratch(2)
+    arena.release()
+    with pytest.raises(ReleasedError, match=r"ssd_scratch\(tokens=2\) after release;"):
+        arena.ssd_scratch(2)
+
+
+def test_a_pointer_of_no_arena_has_no_memory() -> None:
     with pytest.raises(LayoutError) as caught:
-        held.prefill(3)
+        ScratchPtr.NULL.prefill(3)
     assert str(caught.value) == (
         "scratch: no room for prefill(tokens=3): "
         "it is not allocated in this arena (0 bytes)"
@@ -404,8 +429,13 @@ def test_a_pointer_keeps_no_arena_alive() -> None:
     held = arena.scratch
     arena.release()
     del arena
-    with pytest.raises(LayoutError, match=r"\(0 bytes\)"):
+    with pytest.raises(ReleasedError) as caught:
         held.decode()
+    assert caught.value.dropped
+    assert str(caught.value) == (
+        "buffer arena: scratch.decode() after release, "
+        "as nothing held the arena; build a new one and keep it"
+    )
 
 
 # Refusals
@@ -553,8 +583,13 @@ def test_required_bytes_of_what_there_is_not() -> None:
     with MOE_CASE.build(PaperBackend()) as arena:
         with pytest.raises(ConfigError) as caught:
             arena.required_bytes("scrath")
+        assert str(caught.value) == (
+            "no buffer is named 'scrath'; did you mean 'scratch'?"
+        )
+        with pytest.raises(ConfigError) as caught:
+            arena.required_bytes("z")
         known = ", ".join(BUFFERS)
-        assert str(caught.value) == f"no buffer is named 'scrath'; known: {known}"
+        assert str(caught.value) == f"no buffer is named 'z'; known: {known}"
         with pytest.raises(ConfigError) as caught:
             arena.required_bytes("scratch", "prefil")
         assert str(caught.value) == (
@@ -569,6 +604,45 @@ def test_required_bytes_of_what_there_is_not() -> None:
             arena.required_bytes("scratch", "prefill", tokens=0)
         with pytest.raises(SizeError, match=r"scratch\.prefill: .* more than 2\*\*63"):
             arena.required_bytes("scratch", "prefill", tokens=1 << 62)
+
+
+# Views
+
+
+def test_a_view_that_there_is_not_says_why() -> None:
+    with Case({"hidden_size": 8}, limits(4)).build() as arena:
+
+        def told(name: str, **asked: Any) -> str:
+            return refusal(lambda: arena.tensor(name, **asked))
+
+        # Neither is a matter of room, and neither says so.
+        assert told("ssm_ba", use="baa") == (
+            "ssm_ba has no use 'baa'; its uses: ba, moe_latent, q_latent, k_rope; "
+            "did you mean 'ba'?"
+        )
+        assert told("ssm_ba", use="z") == (
+            "ssm_ba has no use 'z'; its uses: ba, moe_latent, q_latent, k_rope"
+        )
+        assert told("hidden_states", use="decode") == (
+            "hidden_states has no uses; leave use out"
+        )
+        assert told("ssm_ba", use="q_latent") == (
+            "ssm_ba has no shape as q_latent here: its gate is false, or it holds "
+            "regions; with a shape here: ba, moe_latent"
+        )
+        assert told("fp8_act_scale_kmajor", tokens=2) == (
+            "fp8_act_scale_kmajor is not token-major: it has no rows of a pass; "
+            "leave tokens out"
+        )
+        assert told("hidden_states", tokens=5) == (
+            "hidden_states: no room for a view of 5 tokens; a pass has 1 to 4: "
+            "it has 64 bytes"
+        )
+        with pytest.raises(ConfigError) as caught:
+            arena.tensor("hiden_states")
+        assert str(caught.value) == (
+            "tensor: no buffer is named 'hiden_states'; did you mean 'hidden_states'?"
+        )
 
 
 # Any model

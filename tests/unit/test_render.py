@@ -110,6 +110,24 @@ def test_black_keeps_a_docstring(text: str) -> None:
     assert normalised(ast.get_docstring(found) or "") == text
 
 
+@pytest.mark.parametrize("indent", [4, 8])
+@pytest.mark.parametrize("end", [".", '"', "'", "\\"])
+def test_a_docstring_about_as_long_as_a_line_is_in_black_s_form(
+    end: str, indent: int
+) -> None:
+    for length in range(60, 100):
+        text = ("word " * 20)[: length - 2] + "x" + end
+        owner = "class A:\n" + "    class B:\n" * (indent == 8)
+        for one in (text, text.replace(" ", "-")):
+            found = docstring(one, indent)
+            module = f"{owner}{' ' * indent}{found}\n\n{' ' * indent}b: int\n"
+            assert black_format(module) == module
+            assert normalised(str(literal(found))) == one
+        words = docstring(text, indent)
+        assert max(map(len, words.split("\n")[1:]), default=0) <= WIDTH
+        assert indent + len(words.split("\n")[0]) <= WIDTH
+
+
 @given(docs, indents)
 def test_a_comment_is_its_text(text: str, indent: int) -> None:
     found = comment(text, indent)

@@ -24,6 +24,15 @@ def format_bytes(nbytes: int) -> str:
     return f"{nbytes / 1024**power:.2f} {_UNITS[power - 1]} ({exact})"
 
 
+def spelling_hint(name: str, known: Iterable[str]) -> str:
+    """Return what an unknown name may have meant, else the names that are known."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    near = get_close_matches(str(name), names, 1)
+    return f"did you mean {near[0]!r}?" if near else f"known: {', '.join(names)}"
+
+
 class ArenaError(Exception):
     """Base of every error of this package."""
 
@@ -150,18 +159,20 @@ class ReleasedError(ArenaError, RuntimeError):
 
     label: label of the arena.
     operation: what was attempted.
+    dropped: whether the arena itself is gone, as nothing held it.
     """
 
-    def __init__(self, label: str, operation: str) -> None:
-        super().__init__(label, operation)
+    def __init__(self, label: str, operation: str, dropped: bool = False) -> None:
+        super().__init__(label, operation, dropped)
         self.label = label
         self.operation = operation
+        self.dropped = dropped
 
     def __str__(self) -> str:
-        return (
-            f"{self.label}: {self.operation} after release; "
-            "its memory is gone, build a new arena"
-        )
+        start = f"{self.label}: {self.operation} after release"
+        if self.dropped:
+            return f"{start}, as nothing held the arena; build a new one and keep it"
+        return f"{start}; its memory is gone, build a new arena"
 
 
 class CarveError(ArenaError, RuntimeError):
@@ -197,15 +208,21 @@ class LayoutError(ArenaError, ValueError):
     buffer: name of the buffer.
     requested: what was asked for, such as "rows=9000 (4608000 bytes)".
     capacity: bytes of the buffer, 0 when it is not allocated.
+    why: what is wrong where it is not the room, or "".
     """
 
-    def __init__(self, buffer: str, requested: str, capacity: int) -> None:
-        super().__init__(buffer, requested, capacity)
+    def __init__(
+        self, buffer: str, requested: str, capacity: int, why: str = ""
+    ) -> None:
+        super().__init__(buffer, requested, capacity, why)
         self.buffer = buffer
         self.requested = requested
         self.capacity = capacity
+        self.why = why
 
     def __str__(self) -> str:
+        if self.why:
+            return f"{self.buffer} {self.why}"
         capacity = (
             f"it has {format_bytes(self.capacity)}"
             if self.capacity

@@ -4,12 +4,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Final
 
 from .backend import GpuBackend, SupportsViews
-from .errors import BackendError, LayoutError
+from .errors import BackendError, LayoutError, spelling_hint
 from .info import BufferInfo
 from .layout import DTYPE_BITS
 
@@ -25,12 +25,14 @@ def shape_of_view(
     tokens: int | None,
     most: int,
     use: str | None,
+    declared: Iterable[str],
 ) -> tuple[str, tuple[int, ...]]:
     """The element type and the dimensions of a view.
 
     nbytes: allocated bytes of the buffer.
     shapes: of every buffer for a pass of so many tokens, None where there is no such.
     most: tokens of the largest pass.
+    declared: the uses of the buffer, whatever their gates.
 
     Raise LayoutError, which names the buffer, what was asked and the capacity, for what
     the buffer does not hold.
@@ -38,26 +40,38 @@ def shape_of_view(
     asked = "a view" if use is None else f"a view as {use}"
     if tokens is not None:
         asked += f" of {tokens} tokens"
+    if use is not None and use not in declared:
+        raise LayoutError(name, asked, nbytes, _no_use(use, list(declared)))
+    if tokens is not None and not info.token_major:
+        why = "is not token-major: it has no rows of a pass; leave tokens out"
+        raise LayoutError(name, asked, nbytes, why)
     if not nbytes:
         raise LayoutError(name, asked, 0)
     if shapes is None:
         raise LayoutError(name, f"{asked}; a pass has 1 to {most}", nbytes)
-    if tokens is not None and not info.token_major:
-        raise LayoutError(name, f"{asked}; it is not token-major", nbytes)
     uses = shapes[name]
     if not uses:
         raise LayoutError(name, f"{asked}; its gate is false: {info.gate}", nbytes)
     if use is None:
         use = max(uses, key=lambda each: _bytes(*uses[each]))
     if use not in uses:
-        known = ", ".join(each for each in uses if each) or "none has a shape"
-        raise LayoutError(name, f"{asked}; its uses here: {known}", nbytes)
+        shaped = ", ".join(each for each in uses if each) or "none"
+        why = f"has no shape as {use} here: its gate is false, or it holds regions"
+        raise LayoutError(name, asked, nbytes, f"{why}; with a shape here: {shaped}")
     dtype, shape = uses[use]
     if shape == FLAT:
         return dtype, (nbytes * 8 // DTYPE_BITS[dtype],)
     if _bytes(dtype, shape) > nbytes:
         raise LayoutError(name, f"{asked} ({_bytes(dtype, shape)} bytes)", nbytes)
     return dtype, shape
+
+
+def _no_use(use: str, declared: Sequence[str]) -> str:
+    if not declared:
+        return "has no uses; leave use out"
+    near = spelling_hint(use, declared)
+    text = f"has no use {use!r}; its uses: {', '.join(declared)}"
+    return f"{text}; {near}" if near.startswith("did") else text
 
 
 def view_device(gpu: GpuBackend) -> tuple[int, int]:
