@@ -116,6 +116,7 @@ def _aspects(entry: Entry) -> Aspects:
         case Constant():
             yield "type", entry.type
             yield "value", value_text(entry.value)
+            yield "public", _flag(entry.public)
         case Let():
             yield "formula", spell(entry.value.expr)
         case Function():

@@ -1,38 +1,65 @@
-"""Device memory: what vendors publish of it, and byte counts as people write them."""
+"""Device memory: what drivers and vendors say of it, and byte counts as people write.
+
+Free memory is less than either says: a context and its kernels take their part.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from .errors import ArenagenError, did_you_mean
 
 GB = 10**9
+MIB = 2**20
 
-# Memory of one device, as its vendor publishes it, taken as decimal gigabytes: what a
-# driver reports is more or a little less, and free memory is less than either.
-# A100: A100 Tensor Core GPU datasheet.
-# H100, H200: nvidia.com/en-us/data-center/h100, .../h200.
-# B200: docs.nvidia.com/dgx/dgxb200-user-guide, 1,440 GB of 8 GPUs.
-# GB10: nvidia.com/en-us/products/workstations/dgx-spark, shared with the CPU.
-# L4, L40S: nvidia.com/en-us/data-center/l4, .../l40s.
-# RTX: nvidia.com/en-us/geforce/graphics-cards, RTX PRO 6000 Blackwell datasheet.
-# MI300X, MI325X, MI355X: amd.com/en/products/accelerators/instinct.
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The memory of one device in bytes, and who says so."""
+
+    nbytes: int
+    source: Literal["driver", "vendor"]
+
+
+def _reported(mebibytes: int) -> Device:
+    return Device(mebibytes * MIB, "driver")
+
+
+def _published(gigabytes: int) -> Device:
+    return Device(gigabytes * GB, "vendor")
+
+
+# What nvidia-smi and rocm-smi report of one device, as seen in public:
+# A100, H100, L4, L40S: github.com/modal-labs/modal-client/pull/2797.
+# H200: nvidia-smi of a node of eight, driver 570.158.01; of H200 NVL it is the same.
+# B200: github.com/NVIDIA/TensorRT-LLM/issues/10278.
+# RTX 4090: github.com/vllm-project/vllm/issues/7553.
+# RTX 5090: github.com/noonghunna/club-3090/issues/1261.
+# RTX PRO 6000 Blackwell: nvidia-smi of an Amazon EC2 G7e instance, driver 580.126.09.
+# MI300X: github.com/ROCm/legacy-rocm-build/issues/4414, 201,310,208 KiB.
+#
+# What the vendor publishes, as decimal gigabytes, where no report was found:
+# GB10: nvidia.com/en-us/products/workstations/dgx-spark, shared with the CPU; its
+# driver reports none, docs.nvidia.com/dgx/dgx-spark/known-issues.html.
+# MI325X, MI355X: amd.com/en/products/accelerators/instinct.
 DEVICES = {
-    "a100-40gb": 40 * GB,
-    "a100-80gb": 80 * GB,
-    "h100": 80 * GB,
-    "h200": 141 * GB,
-    "b200": 180 * GB,
-    "gb10": 128 * GB,
-    "l4": 24 * GB,
-    "l40s": 48 * GB,
-    "rtx-4090": 24 * GB,
-    "rtx-5090": 32 * GB,
-    "rtx-pro-6000": 96 * GB,
-    "mi300x": 192 * GB,
-    "mi325x": 256 * GB,
-    "mi355x": 288 * GB,
+    "a100-40gb": _reported(40960),
+    "a100-80gb": _reported(81920),
+    "h100": _reported(81559),
+    "h200": _reported(143771),
+    "b200": _reported(183359),
+    "gb10": _published(128),
+    "l4": _reported(23034),
+    "l40s": _reported(46068),
+    "rtx-4090": _reported(24564),
+    "rtx-5090": _reported(32607),
+    "rtx-pro-6000": _reported(97887),
+    "mi300x": _reported(196592),
+    "mi325x": _published(256),
+    "mi355x": _published(288),
 }
 
 _AMOUNT = re.compile(r"(\d{1,20}(?:\.\d{1,9})?)\s*([a-z]*)", re.ASCII)
@@ -58,8 +85,8 @@ def parse_bytes(text: str) -> int:
     return int(Fraction(match[1]) * _UNITS[match[2]])
 
 
-def device_bytes(name: str) -> int:
-    """The memory of a device. Raises ArenagenError for one that is not known."""
+def find_device(name: str) -> Device:
+    """A device by its name. Raises ArenagenError for one that is not known."""
     if name.lower() not in DEVICES:
         hint = did_you_mean(name.lower(), list(DEVICES))
         raise ArenagenError(f"no device is named {name[:40]!r}; {hint}")

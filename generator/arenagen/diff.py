@@ -26,6 +26,14 @@ READ = (
     "functions",
     "layouts",
 )
+# Aspects that no formula's value comes from, in any section and in one.
+_STILL = frozenset({"doc", "order"})
+_STILL_IN = {
+    "target": frozenset({"minimum"}),
+    "limits": frozenset({"symbol", "minimum", "maximum", "default", "tokens"}),
+    "levers": frozenset({"variable", "arms"}),
+    "constants": frozenset({"public"}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +51,8 @@ class Change:
 
     aspects: those that differ, and all of an entry that is on one side alone.
     renamed: the entry of the other side that has the same doc and the same formulas.
-    readers: buffers whose bytes are computed from it; none where but a doc or the order
-    changed.
+    readers: buffers whose bytes are computed from it; none where only aspects changed
+    that change no formula, as a doc, the order, or the default of a limit.
     """
 
     section: str
@@ -222,7 +230,8 @@ def _readers(
     if change.section not in READ:
         return ()
     told = {each.name.rpartition(", ")[2] for each in change.aspects}
-    if not told - {"doc", "order"}:
+    still = _STILL | _STILL_IN.get(change.section, frozenset())
+    if change.kind == "changed" and told <= still:
         return ()
     found = {*before.get(change.name, ()), *after.get(change.name, ())}
     return tuple(name for name in order if name in found)

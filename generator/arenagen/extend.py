@@ -105,7 +105,7 @@ class _Laying:
         removed = over.get("remove")
         for path in removed.items if isinstance(removed, Sequence) else ():
             assert isinstance(path, Scalar)
-            base = self._remove(base, str(path.value).split("."), path, ())
+            base = self._remove(base, str(path.value).split("."), path, (), base)
         merged = base
         for key, value in over.entries:
             name = str(key.value)
@@ -125,20 +125,26 @@ class _Laying:
         return merged
 
     def _remove(
-        self, node: Mapping, steps: list[str], path: Scalar, above: tuple[str, ...]
+        self,
+        node: Mapping,
+        steps: list[str],
+        path: Scalar,
+        above: tuple[str, ...],
+        root: Mapping,
     ) -> Mapping:
-        """The mapping at `above` without what `steps` lead to."""
+        """The mapping at `above` of the root without what `steps` lead to."""
         step, *below = steps
         here = (*above, step)
         value = node.get(step)
         if value is None:
             where = f" in `{'.'.join(above)}`" if above else ""
             known = [str(key.value) for key, _ in node.entries]
+            section = _section_of(root, step) if len(above) == 1 else ""
             self._report(
                 "AR101",
                 f"the base has no `{step}`{where} to remove",
                 path.span,
-                did_you_mean(step, known),
+                f"it is in `{section}`" if section else did_you_mean(step, known),
             )
             return node
         if below and not isinstance(value, Mapping):
@@ -155,7 +161,7 @@ class _Laying:
             self._note(key, value, removed)
         if below:
             assert isinstance(value, Mapping)
-            return _with(node, key, self._remove(value, below, path, here))
+            return _with(node, key, self._remove(value, below, path, here, root))
         if len(here) == 2:
             self.names[step] = removed
         elif len(here) == 1 and isinstance(value, Mapping):
@@ -231,6 +237,16 @@ class _Laying:
         severity: Severity = "error",
     ) -> None:
         self.problems.append(Problem(code, message, span, hint, severity, related))
+
+
+def _section_of(root: Mapping, name: str) -> str:
+    """The section that has an entry of a name; empty where none has."""
+    for key, section in root.entries:
+        if key.value == "arena" or not isinstance(section, Mapping):
+            continue
+        if section.get(name) is not None:
+            return str(key.value)
+    return ""
 
 
 def _package(root: Mapping) -> Scalar:

@@ -32,6 +32,7 @@ class Fit:
 
     value: None when nothing fits. size: the arena at that value, or the smallest one.
     maximum: the largest value that the limit can have at all.
+    unit: what growth is told by, a token or the name of the limit.
     beyond: bytes at the next value, None where that has no size or is no value.
     growth: bytes a buffer takes more for each further 1 of the limit, on average over
         the values just below; of the buffers that grow.
@@ -44,6 +45,7 @@ class Fit:
     value: int | None
     size: ArenaSize
     maximum: int
+    unit: str
     beyond: int | None
     growth: Mapping[str, float]
     unproven: tuple[str, ...]
@@ -101,6 +103,7 @@ class _Search:
             value=value,
             size=size,
             maximum=self.maximum,
+            unit="token" if self.limit.tokens else self.limit.name,
             beyond=beyond,
             growth=self.growth(value, size),
             unproven=self.unproven,

@@ -12,14 +12,19 @@ from .report import human, share
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from .devices import Device
+
 # Buffers that a table names, those that take most.
 SHOWN = 8
 
 
 def fit_as_data(
-    schema: Schema, config: str, found: Fit, reserve: int
+    schema: Schema, config: str, found: Fit, reserve: int, source: str | None = None
 ) -> dict[str, object]:
-    """One answer as plain data; `found.budget` is without the reserve."""
+    """One answer as plain data; `found.budget` is without the reserve.
+
+    `source` says who tells the memory of a device, None where it was given in bytes.
+    """
     inputs, total = found.size.inputs, found.size.total_bytes
     limits = {
         name: value for name, value in inputs.limits.items() if name != found.limit
@@ -32,6 +37,7 @@ def fit_as_data(
         "target": dict(inputs.target),
         "tp": inputs.tp,
         "budget": found.budget + reserve,
+        "budget_source": source,
         "reserve": reserve,
         "limit": found.limit,
         "value": found.value,
@@ -53,14 +59,29 @@ def fit_as_data(
     }
 
 
+def device_in_words(name: str, device: Device) -> str:
+    """The memory of a device that an answer takes, and whose word that is."""
+    said = {"driver": "as the driver reports", "vendor": "as published"}
+    return f"{name}: {human(device.nbytes)} {said[device.source]}"
+
+
+def budget_in_words(memory: int, reserve: int) -> str:
+    """What the arena may take: the memory, less what must lie beside it."""
+    words = f"{human(memory - reserve)} for the arena"
+    if not reserve:
+        return words
+    kept = f"{reserve:,} bytes" if reserve < 1024 else human(reserve)
+    return f"{human(memory)} less {kept}: {words}"
+
+
 def fits_as_table(found: Sequence[tuple[str, Fit]], title: str) -> Table:
     """A row a config: the value, the bytes, and what takes most of them."""
     from rich.text import Text
 
-    limit = found[0][1].limit
+    limit, unit = found[0][1].limit, found[0][1].unit
     table = _new_table(
         title,
-        ("config", limit, "arena", "left", f"bytes per {limit}"),
+        ("config", limit, "arena", "left", f"bytes per {unit}"),
         "largest buffer",
     )
     for config, each in found:
@@ -71,7 +92,7 @@ def fits_as_table(found: Sequence[tuple[str, Fit]], title: str) -> Table:
             "nothing fits" if each.value is None else f"{each.value:,}",
             human(total),
             "" if each.value is None else human(each.budget - total),
-            f"{each.total_growth:,.1f}" if each.growth else "",
+            _rate(each.total_growth) if each.growth else "",
             f"{largest.name} {share(largest, total):.1%}",
         )
     return table
@@ -83,7 +104,7 @@ def fit_as_table(config: str, found: Fit) -> Table:
     value = found.size.inputs.limits[found.limit]
     table = _new_table(
         f"{config}: {found.limit}={value}, {total:,} bytes ({human(total)})",
-        ("buffer", "bytes", "share", f"bytes per {found.limit}"),
+        ("buffer", "bytes", "share", f"bytes per {found.unit}"),
     )
     order = sorted(found.size.buffers, key=lambda each: each.nbytes, reverse=True)
     for each in order[:SHOWN]:
@@ -93,7 +114,7 @@ def fit_as_table(config: str, found: Fit) -> Table:
                 each.name,
                 f"{each.nbytes:,}",
                 f"{share(each, total):.1%}",
-                f"{growth:,.1f}" if growth else "",
+                _rate(growth) if growth else "",
             )
     return table
 
@@ -117,6 +138,10 @@ def fit_in_words(config: str, found: Fit) -> str:
         names = ", ".join(found.unproven)
         return f"{text}; smaller values may not, for {names} may shrink"
     return f"{text}; all smaller values fit"
+
+
+def _rate(growth: float) -> str:
+    return f"{growth:,.1f}".removesuffix(".0")
 
 
 def _new_table(title: str, columns: Sequence[str], last: str = "") -> Table:

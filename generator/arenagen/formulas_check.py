@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean
+from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean, nearest
 from .formula import (
     BUILTINS,
     FUNCTION_HINTS,
@@ -319,6 +319,8 @@ class _Types:
                 error.hint = "a formula reads inputs, not the sizes of other buffers"
             elif error.name in self.symbols.signatures:
                 error.hint = f"call the function: `{error.name}(…)`"
+            elif symbol := self._symbol_for(error.name, known):
+                error.hint = f"did you mean `{symbol}`, the limit of tokens?"
             elif wanted == "str":
                 error.hint = f"a text has quotes of its own: \"'{error.name}'\""
             self.problems.append(formula_problem("AR041", error, formula.scalar))
@@ -335,6 +337,12 @@ class _Types:
             return found
         return None
 
+    def _symbol_for(self, name: str, known: Iterable[str]) -> str:
+        """The symbol of tokens for one letter that is like no name, empty otherwise."""
+        symbol = self.symbols.schema.token_limit.symbol
+        alone = len(name) == 1 and nearest(name, known) is None
+        return symbol if alone and symbol and name not in NAME_HINTS else ""
+
     def _anything(self, _: str) -> str | None:
         return None
 
@@ -346,13 +354,14 @@ class _Types:
         return "a default reads other fields and constants only"
 
     def _helper(self, name: str) -> str | None:
-        return self._without(name, {"limit": "a limit"})
+        return self._without(name, {"limit": "a limit"}, "a function reads no limits")
 
     def _layout(self, name: str) -> str | None:
         kinds = {"limit": "a limit", "lever": "a lever", "target": "the target"}
-        return self._without(name, kinds)
+        rule = "a layout reads no limits, levers or target constants"
+        return self._without(name, kinds, rule)
 
-    def _without(self, name: str, kinds: Mapping[str, str]) -> str | None:
+    def _without(self, name: str, kinds: Mapping[str, str], rule: str) -> str | None:
         """Why a name that leads to one of the kinds cannot be read."""
         symbols = self.symbols
         if name in symbols.functions or name in symbols.layouts:
@@ -362,8 +371,12 @@ class _Types:
         for kind, _ in sorted(leaves):
             if kind in kinds:
                 if symbols.kinds.get(name) == kind:
-                    return "make it a parameter, so that callers can pass their own"
-                return f"it depends on {kinds[kind]}; make it a parameter"
+                    why = rule
+                    cure = "make it a parameter, so that callers pass their own"
+                else:
+                    why = f"it depends on {kinds[kind]}, and {rule}"
+                    cure = "make it a parameter"
+                return f"{why}; {cure}"
         return None
 
     def _modules(self) -> None:

@@ -59,8 +59,10 @@ def _is_caused(problem: Problem, out: set[str]) -> bool:
 def _sound_part(root: Mapping, told: list[Problem], out: set[str]) -> Mapping | None:
     """The schema without the entries that are told of, whose names go to `out`.
 
-    None when a whole section is at fault.
+    None when a whole section is at fault, or nothing is there.
     """
+    if not root.entries:
+        return None
     faulty = _faulty(root, told)
     entries: list[tuple[Scalar, Node]] = []
     for section, node in root.entries:

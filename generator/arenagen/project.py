@@ -24,6 +24,15 @@ class Pair:
     docs: Path | None = None
 
 
+def nearest_file(start: Path) -> Path | None:
+    """The nearest pyproject.toml, in `start` or above it, whatever it holds."""
+    for folder in (start, *start.parents):
+        path = folder / "pyproject.toml"
+        if os.path.isfile(path):
+            return path
+    return None
+
+
 def nearest_pairs(start: Path) -> list[Pair]:
     """The pairs of the nearest pyproject.toml that has a `[tool.arenagen]`.
 

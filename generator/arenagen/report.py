@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .zeroing import ZeroRange
 
 COLUMNS = ("buffer", "bytes", "share", "dtype", "shape", "use", "gate")
+GATE_WIDTH = 100
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -110,8 +111,11 @@ def as_markdown(config: str, size: ArenaSize) -> str:
     return "\n".join(lines) + "\n"
 
 
-def as_table(config: str, size: ArenaSize) -> Table:
-    """A rich table with a total; buffers without memory are dim."""
+def as_table(config: str, size: ArenaSize, width: int) -> Table:
+    """A rich table with a total; buffers without memory are dim.
+
+    A terminal of less than `GATE_WIDTH` columns has no room for the gates.
+    """
     from rich.table import Table
     from rich.text import Text
 
@@ -122,7 +126,8 @@ def as_table(config: str, size: ArenaSize) -> Table:
         caption_justify="left",
         title_style="bold",
     )
-    for column in COLUMNS:
+    columns = COLUMNS if width >= GATE_WIDTH else COLUMNS[:-1]
+    for column in columns:
         table.add_column(
             column,
             justify="right" if column in ("bytes", "share") else "left",
@@ -133,7 +138,7 @@ def as_table(config: str, size: ArenaSize) -> Table:
     for each in size.buffers:
         style = "dim" if not each.active else ""
         table.add_row(
-            *(Text(cell) for cell in _row(each, size.total_bytes)), style=style
+            *map(Text, _row(each, size.total_bytes)[: len(columns)]), style=style
         )
     return table
 

@@ -106,6 +106,7 @@ def complete_inputs(
     Raises SizingError for an unknown name, a value out of bounds, or a limit that has
     neither a value nor a default.
     """
+    variables = {each.variable: each.name for each in schema.levers}
     for what, given, known in (
         ("limit", limits, schema.limits),
         ("lever", levers, schema.levers),
@@ -114,7 +115,10 @@ def complete_inputs(
         for name in given:
             if name not in {each.name for each in known}:
                 listed = ", ".join(each.name for each in known) or "none"
-                raise SizingError(f"no {what} is named `{name}`; known: {listed}")
+                hint = f"known: {listed}"
+                if what == "lever" and name in variables:
+                    hint = f"it is the variable of `{variables[name]}`"
+                raise SizingError(f"no {what} is named `{name}`; {hint}")
     return Inputs(
         config=config,
         limits={each.name: _limit(each, limits) for each in schema.limits},

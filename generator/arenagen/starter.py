@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from . import naming, resources
 from .errors import ArenagenError
 
 FAMILIES = "huggingface.yaml"
+PROJECT = "pyproject.toml"
 
 
 class StarterError(ArenagenError):
@@ -35,3 +37,20 @@ def starter(name: str) -> dict[str, str]:
         named(file): named(text) for file, text in resources.starter_files().items()
     }
     return {**files, FAMILIES: resources.family_table_text()}
+
+
+def listed(name: str, folder: str = ".") -> str:
+    """The lines of a pyproject.toml that list the schema and its package.
+
+    `folder` is where the schema lies, relative to that file.
+    """
+    inside = "" if folder == "." else f"{folder}/"
+
+    def text(path: str) -> str:
+        return json.dumps(inside + path, ensure_ascii=False)
+
+    return (
+        "[[tool.arenagen.arenas]]\n"
+        f"schema = {text(f'{name}.yaml')}\n"
+        f"output = {text(f'{name}_arena')}\n"
+    )

@@ -26,6 +26,8 @@ _KINDS = {
     "boolean": "true or false",
 }
 _FORMULA = {"integer", "string", "boolean"}
+# One entry of a list that is written without its brackets.
+_ENTRY = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
 # How other languages call the types and dtypes.
 _SPELLINGS = {
     "array": "list",
@@ -272,6 +274,8 @@ def _type_hint(node: Node, kinds: list[str]) -> str:
             return "quote what holds a comma inside `{ }`"
         case Scalar(None) if node.span.source[node.span.column - 1 :][:1] == "&":
             return "put a text that begins with `&` in quotes"
+        case Scalar(str() as text) if kinds == ["array"] and _ENTRY.fullmatch(text):
+            return f"write `[{text}]`"
         case Sequence() | Mapping() if kinds == ["string"]:
             return _bracket_hint(node)
         case Scalar(str() as text) if kinds == ["integer"] and text[:1].isdigit():

@@ -733,7 +733,10 @@ def test_without_a_project_a_schema_is_asked_for(
 
 
 def test_sizes_without_a_project_asks_for_a_schema(here: Path) -> None:
-    assert "no SCHEMA given" in run("sizes", "-c", QWEN, code=2).stderr
+    assert run("sizes", "-c", QWEN, code=2).stderr.endswith(
+        "Error: give --schema: no pyproject.toml here or above has "
+        "[[tool.arenagen.arenas]]\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -912,9 +915,10 @@ def test_sizes_are_those_of_the_oracle(config: Path, tokens: int) -> None:
         (["--limit", " max_batch_size = 300 "], {"max_batch_size": 300}),
         (["--lever", "glm_arena_trim=0"], {"glm_trim": False}),
         (["--lever", "glm_arena_trim=1"], {}),
-        (["--lever", "glm_arena_trim=false"], {}),
+        (["--lever", "glm_arena_trim=false"], {"glm_trim": False}),
+        (["--lever", "glm_arena_trim=TRUE"], {}),
         (["--lever", "gguf_native_q2=1"], {"native_q2": True}),
-        (["--lever", "gguf_native_q2=true"], {}),
+        (["--lever", "gguf_native_q2=true"], {"native_q2": True}),
         (["--lever", "gguf_native_q2_mmq=1"], {"native_q2_mmq": True}),
         (["--lever", "fp8_rowwise=1"], {"fp8_rowwise": True}),
         (["--lever", "fp8_rowwise=0"], {}),
@@ -924,8 +928,7 @@ def test_sizes_are_those_of_the_oracle(config: Path, tokens: int) -> None:
         (["--lever", "attn_decode_splitk=4"], {"splitk": 4}),
         (["--lever", "attn_decode_splitk=off"], {"splitk": 1}),
         (["--lever", "attn_decode_splitk=0"], {"splitk": 1}),
-        (["--lever", "attn_decode_splitk=99"], {"splitk": 16}),
-        (["--lever", "attn_decode_splitk=banana"], {}),
+        (["--lever", "attn_decode_splitk=+16"], {"splitk": 16}),
         (["--target", "sm_count=132"], {"sm_count": 132}),
         (
             ["--target", "sm_count=132", "--lever", "attn_decode_splitk=auto"],
@@ -965,6 +968,21 @@ def test_a_field_can_be_set_over_the_file(
     data = sizes("--set", argument, "--lever", "fp8_rowwise=1")
     expected = {**EXPECTED["Qwen3-32B"], **fields}
     assert by_name(data) == oracle.metrale_sizes(expected, **LIMITS, fp8_rowwise=True)
+
+
+def test_a_count_that_is_clamped_is_told() -> None:
+    for text, count, note in (
+        ("99", 16, "note: attn_decode_splitk=99 taken as 16\n"),
+        ("016", 16, ""),
+        ("0", 1, ""),
+        ("00", 1, "note: attn_decode_splitk=00 taken as 1\n"),
+    ):
+        result = run(
+            *("sizes", "-s", METRALE, "-c", QWEN, "--format", "json"),
+            *("--lever", f"attn_decode_splitk={text}"),
+        )
+        assert json.loads(result.stdout)["levers"]["attn_decode_splitk"] == count
+        assert result.stderr == note
 
 
 def test_the_last_of_two_values_counts() -> None:
@@ -1139,10 +1157,28 @@ def test_a_schema_without_families_cannot_read_a_config(project: Path) -> None:
         ("-l =1", "Error: `=1` is not NAME=VALUE"),
         (
             "--lever METRALE_FP8_ROWWISE=1",
-            "error: no lever is named `METRALE_FP8_ROWWISE`; known: gguf_native_q2, "
+            "error: no lever is named `METRALE_FP8_ROWWISE`; it is the variable of "
+            "`fp8_rowwise`",
+        ),
+        (
+            "--lever fp8=1",
+            "error: no lever is named `fp8`; known: gguf_native_q2, "
             "gguf_native_q2_mmq, fp8_rowwise, glm_arena_trim, attn_decode_splitk, "
             "ssm_save_dump",
         ),
+        (
+            "--lever fp8_rowwise=banana",
+            "error: --lever fp8_rowwise=banana: give one of: 1, true, false\n",
+        ),
+        ("--lever fp8_rowwise=", "--lever fp8_rowwise=: give one of: 1, true, false"),
+        ("--lever glm_arena_trim=2", "give one of: 0, true, false\n"),
+        (
+            "--lever attn_decode_splitk=banana",
+            "error: --lever attn_decode_splitk=banana: give one of: legacy, auto, 0, "
+            "off, false, no, a count from 1 to 16\n",
+        ),
+        ("--lever attn_decode_splitk=-1", "a count from 1 to 16\n"),
+        (f"--lever fp8_rowwise={'x' * 50}", f"={'x' * 40}...: give one of: 1, "),
         ("--lever fp8_rowwise", "Error: `fp8_rowwise` is not NAME=VALUE"),
         (
             "--target sms=1",
@@ -1165,7 +1201,11 @@ def test_a_schema_without_families_cannot_read_a_config(project: Path) -> None:
         ("--set attn_gated=1", "error: --set attn_gated=1: write true or false"),
         ("--set head_dim", "Error: `head_dim` is not NAME=VALUE"),
         ("--format xml", "'xml' is not one of 'table', 'json', 'csv', 'md'"),
-        ("surplus", "Got unexpected extra argument"),
+        (
+            "a.json b.json",
+            "Error: Got unexpected extra arguments: a.json b.json; repeat -c for each "
+            "further config\n",
+        ),
     ],
 )
 def test_a_bad_option_is_told(arguments: str, message: str) -> None:
@@ -1329,7 +1369,9 @@ def test_what_is_piped_has_no_escape_codes(variables: dict[str, str]) -> None:
     done = process("sizes", "-s", METRALE, "-c", QWEN, **variables)
     assert done.returncode == 0
     assert "\x1b" not in done.stdout
-    assert len({len(line) for line in done.stdout.splitlines()}) == 1
+    lines = done.stdout.splitlines()
+    assert all(line == line.rstrip(" ") for line in lines)
+    assert len({len(line) for line in lines if line[0] in "┏┡│└"}) == 1
 
 
 def on_a_terminal(columns: int, **variables: str) -> str:
@@ -1372,6 +1414,8 @@ def test_a_terminal_gets_styles_and_no_color_takes_them_away() -> None:
 def test_names_and_sizes_are_whole_on_a_narrow_terminal() -> None:
     shown = on_a_terminal(80, NO_COLOR="1")
     rows = [row for row in table_rows(shown) if row[0]]
+    assert "┃ gate " not in shown
+    assert "┃ gate " in on_a_terminal(100, NO_COLOR="1")
     expected = oracle.metrale_sizes(EXPECTED["Qwen3-32B"], **LIMITS)
     assert {row[0]: int(row[1].replace(",", "")) for row in rows} == expected
     assert max(map(len, shown.splitlines())) <= 80

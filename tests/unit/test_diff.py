@@ -38,6 +38,7 @@ from arenagen.model import (
     Use,
     Uses,
 )
+from arenagen.reads import readers
 from arenagen.sizing import complete_inputs, size_arena
 from arenagen.source import Scalar
 from expected_configs import EXPECTED
@@ -356,6 +357,34 @@ def test_a_doc_that_changed_moves_no_reader() -> None:
     change = only(changed("Padded rows.", "Rows of whole tiles."))
     assert told(change) == [("doc", "Padded rows.", "Rows of whole tiles.")]
     assert change.readers == ()
+
+
+def test_what_no_formula_reads_of_an_entry_names_no_readers() -> None:
+    limit = only(changed("default: 8,", "default: 9,"))
+    assert told(limit) == [("default", "8", "9")]
+    assert limit.readers == ()
+    whole = schema_of(FULL)
+    for section in ("target", "limits", "levers", "constants"):
+        for name, entry in sections(whole)[section].items():
+            for variant in variants(entry):
+                entries = getattr(whole, section)
+                new = replace(
+                    whole,
+                    **{
+                        section: tuple(
+                            variant if each.name == name else each for each in entries
+                        )
+                    },
+                )
+                change = only(diff(whole, new).changes)
+                valued = {each.name for each in change.aspects} & {"default", "value"}
+                still = {each.name for each in change.aspects} <= {
+                    *("doc", "minimum", "variable", "arms", "public"),
+                }
+                if section == "limits" or still:
+                    assert change.readers == ()
+                elif valued:
+                    assert change.readers == readers(whole).get(name, ())
 
 
 def test_what_a_buffer_can_have() -> None:

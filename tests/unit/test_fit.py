@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 import oracle
 from arenagen import fit as fitting
 from arenagen.cli import cli
-from arenagen.devices import DEVICES, device_bytes, parse_bytes
+from arenagen.devices import DEVICES, find_device, parse_bytes
 from arenagen.errors import ArenagenError
 from arenagen.fit import FitError, find_limit, fit
 from arenagen.load import load
@@ -238,12 +238,22 @@ def test_what_is_no_amount_of_memory(text: str) -> None:
         parse_bytes(text)
 
 
-def test_devices_have_the_memory_that_vendors_publish() -> None:
-    assert device_bytes("H200") == 141_000_000_000
-    assert device_bytes("gb10") == 128_000_000_000
+def test_devices_have_the_memory_that_drivers_report_or_vendors_publish() -> None:
+    # nvidia-smi says 81559MiB, which is 85520809984 bytes.
+    assert find_device("h100").nbytes == 85_520_809_984
+    # rocm-smi says this of an MI300X.
+    assert find_device("mi300x").nbytes == 206_141_652_992
+    assert find_device("H200").nbytes == 143771 * 2**20
+    assert find_device("gb10").nbytes == 128_000_000_000
+    sources = {name: device.source for name, device in DEVICES.items()}
+    assert [name for name, source in sources.items() if source == "vendor"] == [
+        "gb10",
+        "mi325x",
+        "mi355x",
+    ]
     assert all(name == name.lower() for name in DEVICES)
     with pytest.raises(ArenagenError, match="no device is named 'h20'; did you mean"):
-        device_bytes("h20")
+        find_device("h20")
 
 
 QWEN = DATA / "Qwen3-32B.json"
@@ -288,7 +298,8 @@ def test_the_command_prints_data() -> None:
 
 def test_several_configs_are_rows_of_one_table() -> None:
     text = run("-c", QWEN, "-c", DEEPSEEK, "--gpu", "h200").stdout
-    assert "131.32 GiB for the arena" in text
+    # 143771 MiB.
+    assert text.startswith("h200: 140.40 GiB as the driver reports\n140.40 GiB for the")
     assert "│ Qwen3-32B.json" in text and "│ DeepSeek-V3.json" in text
     for line in text.splitlines()[-2:]:
         assert " fits; " in line and line.endswith("too many; all smaller values fit")
@@ -298,7 +309,31 @@ def test_one_config_shows_what_limits_it() -> None:
     text = run("-c", QWEN, "--budget", "8GB", "--reserve", "4GB").stdout
     assert "7.45 GiB less 3.73 GiB: 3.73 GiB for the arena" in text
     assert "│ ffn_act_q8" in text
-    assert "bytes per max_batch_tokens" in text
+    assert "bytes per token" in text
+    # ffn_act_q8 takes 25,600 * 4 bytes a token.
+    assert " 102,400 │" in text and ".0 │" not in text
+
+
+def test_where_the_memory_comes_from_is_told() -> None:
+    text = run("-c", QWEN, "--gpu", "GB10", "--reserve", "70").stdout
+    # 128 * 10**9 bytes.
+    assert text.startswith(
+        "gb10: 119.21 GiB as published\n"
+        "119.21 GiB less 70 bytes: 119.21 GiB for the arena\n"
+    )
+    for arguments, source in (
+        (("--gpu", "l4"), "driver"),
+        (("--gpu", "gb10"), "vendor"),
+        (("--budget", "1GB"), None),
+    ):
+        data = json.loads(run("-c", QWEN, *arguments, "--format", "json").stdout)
+        assert data["budget_source"] == source
+
+
+def test_growth_is_told_by_the_limit_that_is_sought() -> None:
+    arguments = ("--budget", "4GiB", "--limit-name", "max_seq_len", "-M", "64")
+    text = run("-c", QWEN, *arguments).stdout
+    assert "bytes per max_seq_len" in text
 
 
 def test_nothing_fits() -> None:
@@ -337,10 +372,14 @@ def test_the_largest_value_that_there_is() -> None:
             "--budget 1GB --limit-name tokens",
             "error: no limit is named `tokens`; known: max_batch_tokens, ",
         ),
-        ("--budget 1GB -M 4", "max_batch_tokens is what is sought, and is given"),
+        (
+            "--budget 1GB -M 4",
+            "Error: max_batch_tokens is what `fit` finds: leave it out, or find "
+            "another limit with --limit-name\n",
+        ),
         (
             "--budget 1GB --limit-name max_seq_len -l max_seq_len=4",
-            "max_seq_len is what is sought, and is given",
+            "max_seq_len is what `fit` finds: leave it out",
         ),
     ],
 )

@@ -34,6 +34,7 @@ def test_what_is_written_works_at_once(here: Path) -> None:
     *written, _, generate, test = run("init", "tiny_llama").stdout.splitlines()
     assert sorted(written) == [
         "wrote huggingface.yaml",
+        "wrote pyproject.toml",
         "wrote test_tiny_llama.py",
         "wrote tiny_llama.yaml",
     ]
@@ -62,10 +63,31 @@ def test_what_is_written_works_at_once(here: Path) -> None:
     assert done.returncode == 0, done.stdout
     assert "4 passed" in done.stdout
     config = str(ROOT / "tests/data/Llama-3.1-8B.json")
-    sizes = run("sizes", "-s", "tiny_llama.yaml", "-c", config, "--format", "csv")
+    assert run("check").exit_code == 0
+    sizes = run("sizes", "-c", config, "--format", "csv")
     assert "hidden_states" in sizes.stdout
     assert "starter" not in (here / "tiny_llama.yaml").read_text().lower()
     assert "starter" not in (here / "test_tiny_llama.py").read_text().lower()
+
+
+def test_a_pyproject_that_is_there_is_left_alone(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "pyproject.toml").write_text('[project]\nname = "mine"\n')
+    own = here / 'with "quotes" \u00e9'
+    own.mkdir()
+    monkeypatch.chdir(own)
+    lines = run("init", "tiny").stdout.splitlines()
+    assert not (own / "pyproject.toml").exists()
+    assert lines[-6:-3] == [
+        "  arenagen generate tiny.yaml -o tiny_arena",
+        "  python -m pytest test_tiny.py",
+        f"and, for commands without a schema, add to {here / 'pyproject.toml'}",
+    ]
+    with (here / "pyproject.toml").open("a", encoding="utf-8") as file:
+        file.write("\n".join(lines[-3:]))
+    run("generate")
+    assert run("check").stdout == "tiny_arena: 40 files, all as tiny.yaml says\n"
 
 
 def test_the_schema_to_start_from_is_small_and_commented(here: Path) -> None:

@@ -91,6 +91,13 @@ def test_the_command_prints_a_table_and_its_total() -> None:
     assert "16 memsets, " in done.stdout
 
 
+def test_a_pass_of_more_than_the_limit_is_told_as_such() -> None:
+    more = run("-M", "64", "-t", "65").stdout
+    assert "zero_all_rows, tokens=65" in more
+    assert "(more than the limit of 64: in full)" in " ".join(more.split())
+    assert "more than" not in run("-M", "64", "-t", "64").stdout
+
+
 def test_the_command_prints_json() -> None:
     done = run("-M", "64", "--format", "json", "--placement", "slab")
     data = json.loads(done.stdout)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar, cast
 
 import click
 
@@ -31,11 +31,22 @@ def new_console() -> Console:
     terminal = sys.stdout.isatty()
     plain = not terminal or os.environ.get("NO_COLOR")
     return Console(
+        file=None if terminal else cast(TextIO, _Piped()),
         color_system=None if plain else "auto",
         highlight=False,
         # Piped output is not cut to the width of a terminal that is not there.
         width=None if terminal else 160,
     )
+
+
+class _Piped:
+    """Standard output without the blanks that fill the last column of a line."""
+
+    def write(self, text: str) -> None:
+        sys.stdout.write("\n".join(line.rstrip(" ") for line in text.split("\n")))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
 
 
 def progress(items: Sequence[T], what: str) -> Iterator[T]:

@@ -6,11 +6,11 @@ import click
 
 from .console import new_console
 from .inputs import asked_inputs, default_schema, load_checked
-from .options import ModelOptions, exits, model_options
+from .options import ModelCommand, ModelOptions, exits, model_options
 
 
-@click.command()
-@model_options
+@click.command(cls=ModelCommand)
+@model_options("The limit of tokens in a pass, where --limit-name names another limit.")
 @click.option("--budget", metavar="BYTES", help="Memory for the arena, such as 24GiB.")
 @click.option("--gpu", metavar="NAME", help="The memory of a device, such as h200.")
 @click.option(
@@ -47,12 +47,13 @@ def fit(
     """
     from .. import fit as fitting
     from .. import fit_report
-    from ..devices import device_bytes, parse_bytes
-    from ..report import as_json, human
+    from ..devices import find_device, parse_bytes
+    from ..report import as_json
 
     if (budget is None) == (gpu is None):
         raise click.UsageError("give one of --budget and --gpu")
-    memory = parse_bytes(budget) if budget is not None else device_bytes(gpu or "")
+    device = None if gpu is None else find_device(gpu)
+    memory = device.nbytes if device is not None else parse_bytes(budget or "")
     kept = parse_bytes(reserve)
     if kept >= memory:
         raise click.UsageError(f"--reserve keeps all of {memory:,} bytes")
@@ -64,13 +65,14 @@ def fit(
         for name, inputs in asked_inputs(checked, options, sought=limit)
     ]
     if style == "json":
-        data = [fit_report.fit_as_data(model, *each, kept) for each in found]
+        source = None if device is None else device.source
+        data = [fit_report.fit_as_data(model, *each, kept, source) for each in found]
         click.echo(as_json(data), nl=False)
     else:
         console = new_console()
-        title = f"{human(memory - kept)} for the arena"
-        if kept:
-            title = f"{human(memory)} less {human(kept)}: {title}"
+        title = fit_report.budget_in_words(memory, kept)
+        if device is not None:
+            click.echo(fit_report.device_in_words(str(gpu).lower(), device))
         console.print(fit_report.fits_as_table(found, title))
         if len(found) == 1:
             console.print(fit_report.fit_as_table(*found[0]))

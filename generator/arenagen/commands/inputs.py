@@ -65,7 +65,15 @@ def find_pairs(schemas: tuple[Path, ...], output: Path | None) -> list[Pair]:
 
 def default_schema() -> Path:
     """The first schema that pyproject.toml lists."""
-    return find_pairs((), None)[0].schema
+    from .. import project
+
+    listed = project.nearest_pairs(Path.cwd())
+    if not listed:
+        raise click.UsageError(
+            "give --schema: no pyproject.toml here or above has "
+            "[[tool.arenagen.arenas]]"
+        )
+    return listed[0].schema
 
 
 def load_checked(path: Path, seen: dict[str, bytes] | None = None) -> Checked:
@@ -204,7 +212,7 @@ def asked_inputs(
     ArenagenError for what the schema does not know or does not allow.
     """
     from ..shard import ShardError, shard_config
-    from ..sizing import complete_inputs, read_lever
+    from ..sizing import complete_inputs
 
     model = checked.schema
     limits = {name: _integer(name, text) for name, text in _split(options.limits)}
@@ -216,13 +224,12 @@ def asked_inputs(
             raise click.UsageError(f"-M {tokens}, and {token_limit} says otherwise")
     if sought is not None:
         if sought.name in limits or (sought.tokens and options.tokens):
-            raise click.UsageError(f"{sought.name} is what is sought, and is given")
+            raise click.UsageError(
+                f"{sought.name} is what `fit` finds: leave it out, or find another "
+                "limit with --limit-name"
+            )
         limits[sought.name] = sought.minimum
-    known = {lever.name: lever for lever in model.levers}
-    levers = {
-        name: read_lever(known[name], text) if name in known else text
-        for name, text in _split(options.levers)
-    }
+    levers = _levers(model, options.levers)
     target = {name: _integer(name, text) for name, text in _split(options.target)}
     names = [config.name for config in options.configs]
     found = []
@@ -238,6 +245,21 @@ def asked_inputs(
             inputs = complete_inputs(model, share, limits | given, levers, target)
             found.append((name, replace(inputs, tp=options.tp)))
     return found
+
+
+def _levers(schema: Schema, pairs: tuple[str, ...]) -> dict[str, int | bool | str]:
+    from ..lever_texts import clamped, typed_lever
+
+    known = {lever.name: lever for lever in schema.levers}
+    values: dict[str, int | bool | str] = {}
+    for name, text in _split(pairs):
+        if name not in known:
+            values[name] = text
+            continue
+        values[name] = typed_lever(known[name], text)
+        if clamped(known[name], text, values[name]):
+            click.echo(f"note: {name}={text[:40]} taken as {values[name]}", err=True)
+    return values
 
 
 def narrowed(options: ModelOptions, schema: Schema, other: Schema) -> ModelOptions:

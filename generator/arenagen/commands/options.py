@@ -81,14 +81,8 @@ SCHEMA = click.option(
     type=click.Path(path_type=Path),
     help="The schema; the first that pyproject.toml lists when absent.",
 )
+TOKENS = "The limit of tokens in a pass."
 INPUTS = (
-    click.option(
-        "-M",
-        "--tokens",
-        callback=_counts,
-        metavar="INTEGER",
-        help="The limit of tokens in a pass; for sizes also several, with commas.",
-    ),
     click.option(
         "-l",
         "--limit",
@@ -102,7 +96,7 @@ INPUTS = (
         "levers",
         multiple=True,
         metavar="NAME=VALUE",
-        help="A lever, as its environment variable would spell it.",
+        help="A lever, as its environment variable would spell it, or true or false.",
     ),
     click.option(
         "--target",
@@ -149,9 +143,32 @@ class ModelOptions:
     tp: int
 
 
-def model_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a model, and them to it as its first argument."""
-    return SCHEMA(_with_inputs(command, config_required=True))
+class ModelCommand(click.Command):
+    """A command that takes configs by `-c` alone, and says so of further ones."""
+
+    allow_extra_args = True
+
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
+        """Parse; what no option takes is a mistake."""
+        rest = super().parse_args(context, arguments)
+        if rest:
+            context.fail(
+                f"Got unexpected extra arguments: {' '.join(rest)}; repeat -c for each "
+                "further config"
+            )
+        return rest
+
+
+def model_options(tokens: str = TOKENS) -> Callable[..., Callable[..., None]]:
+    """Give a command the options of a model, and them to it as its first argument.
+
+    `tokens` is the help of the option for the limit of tokens.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        return SCHEMA(_with_inputs(command, config_required=True, tokens=tokens))
+
+    return decorate
 
 
 def optional_model(command: Callable[..., None]) -> Callable[..., None]:
@@ -165,7 +182,7 @@ def optional_inputs(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _with_inputs(
-    command: Callable[..., None], config_required: bool
+    command: Callable[..., None], config_required: bool, tokens: str = TOKENS
 ) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
@@ -173,7 +190,10 @@ def _with_inputs(
         command(ModelOptions(**model), **given)
 
     wrapped: Callable[..., None] = run
-    for option in reversed(INPUTS):
+    counts = click.option(
+        "-M", "--tokens", callback=_counts, metavar="INTEGER", help=tokens
+    )
+    for option in reversed((counts, *INPUTS)):
         wrapped = option(wrapped)
     return click.option(
         "-c",

@@ -8,11 +8,11 @@ import click
 
 from .console import count, shown
 from .inputs import asked_inputs, default_schema, load_checked
-from .options import ModelOptions, exits, model_options
+from .options import ModelCommand, ModelOptions, exits, model_options
 
 
-@click.command()
-@model_options
+@click.command(cls=ModelCommand)
+@model_options()
 @click.option(
     "-o",
     "--output",

@@ -9,7 +9,7 @@ import click
 
 from .console import new_console, progress
 from .inputs import asked_inputs, default_schema, load_checked
-from .options import ModelOptions, exits, model_options
+from .options import ModelCommand, ModelOptions, exits, model_options
 
 if TYPE_CHECKING:
     from ..accounts import By
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ..sizing import Inputs
 
 
-@click.command()
-@model_options
+@click.command(cls=ModelCommand)
+@model_options("The limit of tokens in a pass; several with commas, as in 512,8192.")
 @click.option(
     "--format",
     "style",
@@ -74,7 +74,7 @@ def sizes(options: ModelOptions, style: str, by: By | None, trimmed: bool) -> in
         case _:
             console = new_console()
             for name, size in found:
-                console.print(report.as_table(name, size))
+                console.print(report.as_table(name, size, console.width))
     return 0
 
 

@@ -8,14 +8,14 @@ import click
 
 from .console import new_console
 from .inputs import asked_inputs, default_schema, load_checked
-from .options import ModelOptions, exits, model_options
+from .options import ModelCommand, ModelOptions, exits, model_options
 
 if TYPE_CHECKING:
     from ..zeroing import Placement
 
 
-@click.command("zero-plan")
-@model_options
+@click.command("zero-plan", cls=ModelCommand)
+@model_options()
 @click.option(
     "-t", "--pass-tokens", type=int, help="Tokens of the pass; all when absent."
 )
@@ -60,11 +60,15 @@ def zero_plan(
     called = group.method
     if pass_tokens is not None:
         called = f"{group.rows_method}, tokens={pass_tokens}"
+    limit = checked.schema.token_limit.name
     if style == "json":
         data = [report.plan_as_data(name, called, plan) for name, plan in plans]
         click.echo(report.as_json(data), nl=False)
     else:
         console = new_console()
-        for name, plan in plans:
-            console.print(report.plan_as_table(name, called, plan))
+        for (name, plan), (_, inputs) in zip(plans, asked, strict=True):
+            most = inputs.limits[limit]
+            beyond = pass_tokens is not None and pass_tokens > most
+            note = f" (more than the limit of {most}: in full)" if beyond else ""
+            console.print(report.plan_as_table(name, f"{called}{note}", plan))
     return 0
