@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from common import DATA, Row, calls, pairs
+from common import DATA, Row, calls, pairs, table
 
 from driver.simulated import Driver, build
 from metrale_arena import (
@@ -218,3 +218,7 @@ def _rows(simulated: Driver) -> list[Row]:
         )
     )
     return found
+
+
+if __name__ == "__main__":
+    print(table(rows()))

@@ -20,6 +20,8 @@ from typing import NamedTuple, TypeAlias
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = ROOT / "schema" / "metrale.yaml"
 DATA = ROOT / "tests" / "data"
+# The packages that are measured, and the driver that they are measured on.
+sys.path[:0] = [str(ROOT / "generated"), str(ROOT / "tests")]
 NOTHING = (sys.executable, "-c", "pass")
 
 

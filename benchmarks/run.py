@@ -11,17 +11,13 @@ import argparse
 import datetime
 import os
 import platform
-import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 
+from common import ROOT, Row, short_table, table
+
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent
-sys.path[:0] = [str(ROOT / "generated"), str(ROOT / "tests")]
-
-from common import Row, short_table, table  # noqa: E402
-
 NAMES = ("generation", "scale", "sizes", "arena_calls", "checksum")
 MARKS = ("<!-- benchmark -->", "<!-- /benchmark -->")
 HEAD = """\

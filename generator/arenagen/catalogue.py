@@ -552,6 +552,14 @@ _WARNINGS = (
         "warning",
     ),
     Code(
+        "AR140",
+        "size that is negative at first",
+        "A dimension or size is negative where the limits that it reads are at their "
+        "`minimum`, so that an arena of them cannot be built.",
+        "Raise the `minimum`, or give the formula a floor, as `max(M - 5, 0)` has.",
+        "warning",
+    ),
+    Code(
         "AR124",
         "doc that restates the name",
         "A doc says no more than the name of its entry.",

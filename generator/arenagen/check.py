@@ -29,6 +29,7 @@ from .check_names import (
     check_private,
     check_references,
 )
+from .check_smallest import check_smallest
 from .check_waste import check_docs, check_literals, check_unused
 from .errors import Problem, Span, sort_problems
 from .fills import FillError, fill_pattern
@@ -419,6 +420,7 @@ MEANING_PASSES: tuple[Pass, ...] = (
     check_passes,
     check_undefined,
     check_sizes,
+    check_smallest,
     check_gates,
     check_trims,
     check_unused,

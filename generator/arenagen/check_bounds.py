@@ -69,12 +69,12 @@ def check_sizes(symbols: Symbols) -> Iterator[Problem]:
             why = "beyond 2**63 - 1, the largest size"
         else:
             continue
-        yield Problem("AR123", f"{what} is {why}", _span(formula))
+        yield Problem("AR123", f"{what} is {why}", formula_span(formula))
 
 
 def _sizes(symbols: Symbols, bounds: Bounds) -> Iterator[Size]:
     for buffer in symbols.schema.buffers:
-        yield from _parts(f"`{buffer.name}`", buffer.extent, {})
+        yield from sizes_of(f"`{buffer.name}`", buffer.extent, {})
         for key, formula in (
             ("otherwise", buffer.otherwise),
             ("min_bytes", buffer.min_bytes),
@@ -83,10 +83,11 @@ def _sizes(symbols: Symbols, bounds: Bounds) -> Iterator[Size]:
                 yield f"`{key}` of `{buffer.name}`", formula, {}
     for layout in symbols.schema.layouts:
         known = bounds.layout_names(layout)
-        yield from _parts(f"`{layout.name}`", layout.regions, known)
+        yield from sizes_of(f"`{layout.name}`", layout.regions, known)
 
 
-def _parts(what: str, extent: Extent, known: Facts) -> Iterator[Size]:
+def sizes_of(what: str, extent: Extent, known: Facts) -> Iterator[Size]:
+    """Every formula of an extent that is a size, and what it is the size of."""
     match extent:
         case Shape(_, dims):
             yield from ((f"a dimension of {what}", dim, known) for dim in dims)
@@ -97,10 +98,10 @@ def _parts(what: str, extent: Extent, known: Facts) -> Iterator[Size]:
                 yield f"the argument `{name}` of {what}", formula, known
         case Uses(items):
             for use in items:
-                yield from _parts(f"the use `{use.name}`", use.extent, known)
+                yield from sizes_of(f"the use `{use.name}`", use.extent, known)
         case Regions(items):
             for region in items:
-                yield from _parts(f"the region `{region.name}`", region.extent, known)
+                yield from sizes_of(f"the region `{region.name}`", region.extent, known)
                 if region.at is not None:
                     yield f"the place of the region `{region.name}`", region.at, known
 
@@ -120,7 +121,7 @@ class Gate(NamedTuple):
         """The problem of a gate that never moves."""
         message = f"the gate of {self.what} is always {str(truth).lower()}{reasons}"
         cure = self.cures[0 if truth else 1]
-        return Problem(code, message, _span(self.formula), cure, kind)
+        return Problem(code, message, formula_span(self.formula), cure, kind)
 
 
 def check_literal_gates(symbols: Symbols) -> Iterator[Problem]:
@@ -167,7 +168,7 @@ def check_trims(symbols: Symbols) -> Iterator[Problem]:
                     span,
                     "leave it out of the trim",
                     "warning",
-                    (("gate", _span(gate)),),
+                    (("gate", formula_span(gate)),),
                 )
 
 
@@ -211,7 +212,8 @@ def _gate(what: str, formula: Formula, layout: Layout | None) -> Gate:
     )
 
 
-def _span(formula: Formula) -> Span:
+def formula_span(formula: Formula) -> Span:
+    """Where a formula stands."""
     start, end = formula.expr.at
     return locate(formula.scalar, start, max(1, end - start))
 

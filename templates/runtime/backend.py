@@ -8,7 +8,7 @@ is asked raises BackendError, and OutOfMemoryError when memory is what is missin
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
 
 from .device import DevicePtr
 
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 # Whatever the backend takes for a stream; an arena only passes it on.
 Stream: TypeAlias = object
+
+# Every allocation starts at a multiple of so many bytes, as cuMemAlloc's do. A buffer
+# that needs more has it from an allocation that is larger by the difference.
+ALIGNMENT: Final = 256
 
 
 @runtime_checkable
@@ -28,7 +32,7 @@ class GpuBackend(Protocol):
     """
 
     def alloc(self, nbytes: int) -> DevicePtr:
-        """Return the address of `nbytes` > 0 new bytes, aligned to 256 or more.
+        """Return the address of `nbytes` > 0 new bytes, aligned to ALIGNMENT or more.
 
         The content is undefined. Raise OutOfMemoryError when there is no room.
         """

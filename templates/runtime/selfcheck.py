@@ -11,7 +11,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .backend import GpuBackend, Stream, SupportsViews
+from .backend import ALIGNMENT, GpuBackend, Stream, SupportsViews
 from .device import DevicePtr
 from .errors import ArenaError, CarveError, LayoutError, ReleasedError
 from .info import BufferInfo
@@ -205,7 +205,10 @@ class Selfcheck:
         pointers = self._pointers(arena, recorder, sizes)
         if len(recorder.allocated) == len(pointers):
             allocated = sum(recorder.allocated.values())
-            self.compare("bytes allocated", allocated, total)
+            spare = sum(
+                max(self._buffers[name].align - ALIGNMENT, 0) for name in pointers
+            )
+            self.compare("bytes allocated", allocated, total + spare)
         self._bounds(pointers, sizes)
         self._zeroing(arena, recorder, pointers, sizes)
         if read:
@@ -234,6 +237,8 @@ class Selfcheck:
             self._note(inside, f"{name}: {nbytes} bytes at its pointer are not its own")
             if ptr:
                 pointers[name] = ptr
+                skew = ptr % info.align
+                self.compare(f"{name}: bytes beyond its alignment", skew, 0)
                 if info.fill:
                     filled = _covered(recorder.written, ptr, nbytes)
                     self.compare(f"{name}: bytes filled", filled, nbytes)

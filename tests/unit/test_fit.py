@@ -310,7 +310,7 @@ def test_one_config_shows_what_limits_it() -> None:
     assert "7.45 GiB less 3.73 GiB: 3.73 GiB for the arena" in text
     assert "│ ffn_act_q8" in text
     assert "bytes per token" in text
-    # Of BF16, 25,600 columns in two halves: whole bytes without a decimal.
+    # ffn_act_q8 takes 25,600 * 4 bytes a token.
     assert " 102,400 │" in text and ".0 │" not in text
 
 

@@ -3,7 +3,8 @@
 """Where the buffers of an arena lie, and which runs of bytes zeroing clears.
 
 Two placements: every buffer in an allocation of its own, or all of them at aligned
-offsets of one. Both give pointers, free them and plan zeroing.
+offsets of one. Both give pointers, free them and plan zeroing. An alignment beyond what
+a backend promises is had by allocating the difference more, and rounding up.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from .backend import GpuBackend, Stream
+from .backend import ALIGNMENT, GpuBackend, Stream
 from .device import NULL, DevicePtr
 from .errors import AllocationError, BackendError, ClearError, ConfigError
 from .regions import RegionRun
@@ -33,7 +34,7 @@ class ZeroRange(NamedTuple):
 
     buffers: the buffers that it covers, in order of address; `buffer.region` where only
         a region of one is a member.
-    offset: bytes from the start of the allocation.
+    offset: bytes from the first buffer of the allocation.
     nbytes: its length; between two buffers it covers their padding too.
     """
 
@@ -101,23 +102,35 @@ class SeparateMemory:
         self._gpu = gpu
         self._sizes = sizes
         self._aligns = aligns
-        _preflight(gpu, sum(sizes.values()), sizes, reserve)
+        # The allocations of buffers that begin behind the start of their own.
+        self._bases: dict[str, DevicePtr] = {}
+        spare = sum(
+            align - ALIGNMENT
+            for name, align in aligns.items()
+            if align > ALIGNMENT and sizes[name]
+        )
+        _preflight(gpu, sum(sizes.values()) + spare, sizes, reserve)
 
     def take(self, name: str) -> DevicePtr:
         """Allocate a buffer; nothing is asked of the backend for 0 bytes.
 
         Raise AllocationError with the buffer, its bytes, the memory that was free and
         the largest buffers; its cause is what the backend raised. Raise BackendError
-        for an address that is not aligned as the buffer is.
+        for an address that is not aligned as the buffer is, or as ALIGNMENT promises.
         """
         nbytes = self._sizes[name]
         if not nbytes:
             return NULL
-        ptr = _allocate(self._gpu, name, nbytes, self._sizes)
         align = self._aligns[name]
-        if ptr % align:
-            raise _misaligned(self._gpu, name, ptr, align)
-        return ptr
+        spare = align - ALIGNMENT if align > ALIGNMENT else 0
+        base = _allocate(self._gpu, name, nbytes + spare, self._sizes)
+        if not base % align:
+            return base
+        promised = min(align, ALIGNMENT)
+        if base % promised:
+            raise _misaligned(self._gpu, name, base, promised)
+        self._bases[name] = base
+        return base.offset(-base % align)
 
     def room(self, name: str) -> int:
         """The bytes of the buffer's allocation."""
@@ -125,6 +138,9 @@ class SeparateMemory:
 
     def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
         """Free every pointer that is not NULL; return the failures in order."""
+        bases = self._bases
+        if bases:
+            owned = [(name, bases.pop(name, ptr)) for name, ptr in owned]
         return _free_all(self._gpu, owned)
 
     def plan(self, *members: Member, regions: Sequence[RegionRun] = ()) -> ZeroPlan:
@@ -166,18 +182,22 @@ class SlabMemory:
         self._next = dict(pairwise(self._offsets))
         self._end = end
         self._label = f"{label} slab"
-        self._base = NULL
-        _preflight(gpu, end, sizes, reserve)
+        most = max((aligns[name] for name in self._offsets), default=ALIGNMENT)
+        spare = max(most - ALIGNMENT, 0)
+        self._allocation = NULL
+        _preflight(gpu, end and end + spare, sizes, reserve)
         if end:
-            self._base = _allocate(gpu, self._label, end, sizes)
-            self._check_base(aligns)
+            self._allocation = _allocate(gpu, self._label, end + spare, sizes)
+            self._check_allocation(aligns)
+        # Where the first buffer begins.
+        self._base = DevicePtr(self._allocation + -self._allocation % most)
 
-    def _check_base(self, aligns: Mapping[str, int]) -> None:
+    def _check_allocation(self, aligns: Mapping[str, int]) -> None:
+        ptr = self._allocation
         for name in self._offsets:
-            if self._base % aligns[name]:
-                raise _misaligned(
-                    self._gpu, self._label, self._base, aligns[name], name
-                )
+            promised = min(aligns[name], ALIGNMENT)
+            if ptr % promised:
+                raise _misaligned(self._gpu, self._label, ptr, promised, name)
 
     def take(self, name: str) -> DevicePtr:
         """The pointer of a buffer inside the slab."""
@@ -192,8 +212,8 @@ class SlabMemory:
 
     def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
         """Free the slab; the buffers inside have nothing of their own."""
-        base, self._base = self._base, NULL
-        return _free_all(self._gpu, [(self._label, base)])
+        ptr, self._allocation = self._allocation, NULL
+        return _free_all(self._gpu, [(self._label, ptr)])
 
     def plan(self, *members: Member, regions: Sequence[RegionRun] = ()) -> ZeroPlan:
         """One memset a run of members that lie side by side and are cleared whole.
