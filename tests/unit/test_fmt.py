@@ -95,7 +95,7 @@ def test_layout_by_hand() -> None:
 @pytest.mark.parametrize("char", ["\x85", "\u2028", "\u2029"])
 def test_lines_that_end_for_yaml_alone_are_left(char: str) -> None:
     with pytest.raises(TidyError) as raised:
-        tidy(f"a: {char}b\nc:\n  d: ".encode(), "s.yaml")
+        tidy(f"a: 1 # b{char}c:\n  d: 2\n".encode(), "s.yaml")
     assert str(raised.value) == (
         f"s.yaml: cannot be laid out: {char!a} ends a line to YAML"
     )
