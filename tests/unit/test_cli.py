@@ -820,7 +820,12 @@ def test_a_schema_that_is_not_listed_needs_an_output(
 def sizes(*arguments: str | Path, config: Path = QWEN) -> Any:
     """What `sizes --format json` tells of a real config under the real schema."""
     result = run("sizes", "-s", METRALE, "-c", config, "--format", "json", *arguments)
-    assert result.stderr == ""
+    # Nothing is said, but of what an arena lacks for a file.
+    lacking = f"warning: {config}: jamba: the Mamba-1 layers have no heads"
+    said = result.stderr.splitlines()
+    assert [each[: len(lacking)] for each in said] == [lacking] * (
+        "Jamba" in config.name
+    )
     return json.loads(result.stdout)
 
 
