@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .formula import quote
-from .plan_parts import ParameterView, RegionView, StatementView, count, lower_first
+from .plan_parts import ParameterView, RegionView, StatementView, lower_first
 from .plan_uses import PartView, PointerView
+from .words import count
 
 # What every package exports beside its own classes, constants and functions.
 PUBLIC = (

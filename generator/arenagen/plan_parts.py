@@ -10,11 +10,6 @@ def lower_first(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
-def count(number: int, noun: str) -> str:
-    """`1 memset`, `2 memsets`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 @dataclass(frozen=True, slots=True)
 class ParameterView:
     """A parameter of an emitted function or method."""

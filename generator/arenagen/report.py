@@ -7,6 +7,7 @@ import io
 import json
 from typing import TYPE_CHECKING
 
+from . import markdown
 from .model import Schema
 from .sizing import ArenaSize, BufferSize, Inputs
 
@@ -98,13 +99,14 @@ def as_csv(schema: Schema, sizes: list[tuple[str, ArenaSize]]) -> str:
 
 def as_markdown(config: str, size: ArenaSize) -> str:
     """A Markdown table with a total."""
-    rows = [[*_row(each, size.total_bytes)] for each in size.buffers]
+    rows = [
+        [cell.replace("|", "\\|") for cell in _row(each, size.total_bytes)]
+        for each in size.buffers
+    ]
     lines = [
         f"### {title(config, size.inputs)}",
         "",
-        "| " + " | ".join(COLUMNS) + " |",
-        "|" + "|".join(" ---: " if c == "bytes" else " --- " for c in COLUMNS) + "|",
-        *("| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows),
+        *markdown.table(COLUMNS, rows, right=["bytes"]),
         "",
         _total_line(size),
     ]
@@ -221,7 +223,3 @@ def _total_line(size: ArenaSize) -> str:
     if size.trimmed:
         text += f"; trimmed {size.trimmed:,} bytes ({human(size.trimmed)})"
     return text
-
-
-def _escaped(cell: str) -> str:
-    return cell.replace("|", "\\|")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .console import count, shown
+from ..words import count
+from .console import shown
 from .inputs import find_pairs, load_checked
 from .options import NO_CACHE, OUTPUT, SCHEMAS, exits
 from .recording import Recording

@@ -89,8 +89,3 @@ def written(change: Difference | None) -> str:
     if change is None:
         return "unchanged"
     return "added" if change.kind == "missing" else "changed"
-
-
-def count(number: int, noun: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from .console import count, shown
+from ..words import count
+from .console import shown
 from .options import exits
 
 

@@ -8,7 +8,7 @@ import click
 
 from .. import __version__
 from ..errors import ArenagenError, InputProblems, Problem
-from .console import count
+from ..words import count
 from .inputs import find_pairs, load_checked
 from .options import SCHEMAS, exits
 

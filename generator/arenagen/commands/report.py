@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from .console import count, shown
+from ..words import count
+from .console import shown
 from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelCommand, ModelOptions, exits, model_options
 

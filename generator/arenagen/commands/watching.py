@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from ..errors import ArenagenError, InputProblems
-from .console import count, print_problems, shown
+from ..words import count
+from .console import print_problems, shown
 from .diff import compared
 from .options import ModelOptions
 
