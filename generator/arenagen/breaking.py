@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from .leaves import COMMA, DOT, Leaf, Unknown
+from .settled import WIDTH
 
-WIDTH = 88
 _LAST_COMMA = re.compile(r",[)\]}]|,$")
 
 
