@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import replace
 
 from .check import check_soundness
 from .errors import InputProblems, Problem
 from .load import load_nodes
+from .record import replace
 from .source import Mapping, Node, Scalar
 from .structure import check_structure
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import yaml
 
 from .errors import BIDI, InputProblems, Problem, Span
 from .malformed import malformed, not_yaml
+from .record import field, record
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
@@ -42,7 +42,7 @@ _PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
 Value: TypeAlias = bool | int | float | str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Text:
     """The bytes of an input and the name that problems call it by."""
 
@@ -50,7 +50,7 @@ class Text:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scalar:
     """A scalar with its YAML 1.2 core value.
 
@@ -60,8 +60,8 @@ class Scalar:
     value: Value
     span: Span = field(compare=False)
     raw: str = field(default="", compare=False)
-    document: str = field(default="", compare=False, repr=False)
-    end: int = field(default=0, compare=False, repr=False)
+    document: str = field(default="", compare=False)
+    end: int = field(default=0, compare=False)
 
     @property
     def rest(self) -> str:
@@ -69,7 +69,7 @@ class Scalar:
         return _BREAK.split(self.document[self.end : self.end + 1000], maxsplit=1)[0]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sequence:
     """A list of nodes."""
 
@@ -77,7 +77,7 @@ class Sequence:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mapping:
     """A mapping with string keys, in document order."""
 
