@@ -19,7 +19,9 @@ from .record import field, record
 
 MAX_BYTES = 8 * 1024 * 1024
 MAX_DEPTH = 64
-MAX_NODES = 50_000
+# Nodes that are written, and those that aliases make of them.
+MAX_NODES = 500_000
+MAX_ALIASED = 50_000
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOL = dict.fromkeys(("true", "True", "TRUE"), True) | dict.fromkeys(
@@ -180,6 +182,7 @@ class _Composer:
         self.problems: list[Problem] = []
         self._anchors: dict[str, Node | None] = {}
         self._nodes = 0
+        self._aliased = 0
         self._events: Iterator[Any] = iter(())
 
     def span(self, start: Any, end: Any = None) -> Span:
@@ -225,8 +228,9 @@ class _Composer:
     def _node(self, event: Any, depth: int, is_key: bool = False) -> Node:
         span = self.span(event.start_mark, event.end_mark)
         self._nodes += 1
-        if self._nodes > MAX_NODES:
-            message = f"more than {MAX_NODES} nodes"
+        if self._nodes > MAX_NODES or self._aliased > MAX_ALIASED:
+            most = MAX_ALIASED if self._aliased > MAX_ALIASED else MAX_NODES
+            message = f"more than {most} nodes"
             raise InputProblems([Problem("AR005", message, span)])
         if depth > MAX_DEPTH:
             message = f"nested more than {MAX_DEPTH} deep"
@@ -261,7 +265,7 @@ class _Composer:
             self._report("AR007", f"the alias `*{anchor}` stands for {what}", span)
             return Scalar(None, span)
         count, height = _measure(node)
-        self._nodes += count
+        self._aliased += count
         if depth + height > MAX_DEPTH:
             message = f"nested more than {MAX_DEPTH} deep"
             raise InputProblems([Problem("AR005", message, span)])
