@@ -7,13 +7,12 @@ wrong with the whole keeps its own file, line and column.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from .chain import base_of
 from .errors import Problem, Severity, Span, did_you_mean, nearest
 from .load import EXTENT_KEYS
-from .record import replace
+from .record import record, replace
 from .source import Mapping, Node, Scalar, Sequence, plain
 
 # Mappings inside an entry that hold entries of their own.
@@ -21,7 +20,7 @@ INNER = ("parameters", "regions", "uses")
 Related: TypeAlias = tuple[str, Span]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Extended:
     """A whole schema, what is wrong with how it came about, and how it did.
 

@@ -7,12 +7,12 @@ value fits, and that of no greater value does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from .errors import ArenagenError
 from .evaluate import EvaluationError
 from .model import Buffer, Formula, Limit, Schema, Uses
 from .monotone import Trend, extent_trend, trend
+from .record import record, replace
 from .sizing import MAX_SIZE, ArenaSize, Inputs, Sizing, SizingError, size_arena
 from .symbols import Symbols
 
@@ -26,7 +26,7 @@ class FitError(ArenagenError):
     """A budget, or a limit, for which there is no answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fit:
     """The largest value of a limit that fits.
 
