@@ -9,13 +9,13 @@ proves nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, islice, product
 from typing import TypeAlias
 
 from .evaluate import EvaluationError, Scope, Value
 from .formula import Expr, Int, Name, Type, walk
 from .model import Layout, Lever, Limit, Region, Regions
+from .record import record
 from .sizing import Inputs, Known, Sizing
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
@@ -29,7 +29,7 @@ _SMALL = (1, 2, 3, 8, 64)
 _PAIRED = 12
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Collision:
     """Two regions in a case in which both claim the bytes from `low` to `high`.
 

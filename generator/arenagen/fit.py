@@ -7,12 +7,12 @@ value fits, and that of no greater value does.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .errors import ArenagenError
 from .model import Buffer, Formula, Limit, Schema, Uses
 from .monotone import Trend, extent_trend, trend
 from .points import Points
+from .record import record
 from .sizing import MAX_SIZE, ArenaSize, Inputs
 from .symbols import Symbols
 
@@ -28,7 +28,7 @@ class FitError(ArenagenError):
     """A budget, or a limit, for which there is no answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fit:
     """The largest value of a limit that fits.
 

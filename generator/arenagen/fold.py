@@ -9,7 +9,6 @@ anything, is the same before and after.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeVar, cast
 
 from .evaluate import EvaluationError, Scope, evaluate
@@ -39,6 +38,7 @@ from .model import (
     Shape,
     Uses,
 )
+from .record import replace
 from .symbols import Symbols
 
 AnyExtent = TypeVar("AnyExtent", bound=Extent)

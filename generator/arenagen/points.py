@@ -7,12 +7,12 @@ Gives what `size_arena` gives, and raises what it raises.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import replace
 
 from .evaluate import EvaluationError, Value
 from .fold import Fold
 from .formula import Bool, Name
 from .model import Buffer, Schema
+from .record import replace
 from .sizing import (
     ArenaSize,
     BufferSize,

@@ -7,7 +7,6 @@ the other is straight-line Python, and tests hold them equal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from .describe import extent_text
@@ -33,6 +32,7 @@ from .model import (
     Use,
     Uses,
 )
+from .record import record
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
 MAX_SIZE = 2**63 - 1
@@ -42,7 +42,7 @@ class SizingError(ArenagenError):
     """Inputs that no size exists for."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Inputs:
     """Everything that sizes depend on, by name.
 
@@ -56,7 +56,7 @@ class Inputs:
     tp: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferSize:
     """One buffer under given inputs.
 
@@ -77,7 +77,7 @@ class BufferSize:
     extent: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArenaSize:
     """All buffers of an arena under given inputs."""
 

@@ -6,20 +6,20 @@ hold the two equal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from .errors import ArenagenError
 from .members import region_members, whole_members
 from .model import Group, Schema
 from .placement import slab_offsets
+from .record import record, replace
 from .sizing import Inputs, Known, Sizing, size_arena
 from .symbols import Symbols
 
 Placement: TypeAlias = Literal["separate", "slab"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ZeroRange:
     """A run of bytes that one memset clears; the offset counts in its allocation.
 

@@ -1350,12 +1350,12 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "needed"),
     [
-        (["lint", METRALE], {"jsonschema", "yaml"}),
+        (["lint", METRALE], {"yaml"}),
         (
             ["sizes", "-s", METRALE, "-c", QWEN, "--format", "csv"],
-            {"jsonschema", "yaml"},
+            {"yaml"},
         ),
-        (["sizes", "-s", METRALE, "-c", QWEN], {"jsonschema", "yaml", "rich"}),
+        (["sizes", "-s", METRALE, "-c", QWEN], {"yaml", "rich"}),
     ],
     ids=["lint", "sizes as CSV", "sizes as a table"],
 )

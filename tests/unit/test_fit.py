@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from arenagen.fit import FitError, find_limit, fit
 from arenagen.load import load
 from arenagen.model import Schema
 from arenagen.points import Points
+from arenagen.record import replace
 from arenagen.sizing import Inputs, SizingError, complete_inputs
 from expected_configs import EXPECTED
 from metrale_arena import ModelConfig

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from arenagen.compile import Text, read_schema
 from arenagen.load import load
 from arenagen.model import Schema
 from arenagen.points import Points
+from arenagen.record import replace
 from arenagen.sizing import (
     ArenaSize,
     Inputs,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
+from ..record import replace
 from .console import new_console, progress
 from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelCommand, ModelOptions, exits, model_options

@@ -7,11 +7,11 @@ samples until it lies between two neighbouring token counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..model import Schema, Uses
 from ..points import Points
+from ..record import record, replace
 from ..sizing import ArenaSize, BufferSize, Inputs
 
 # Samples between a power of two and the next.
@@ -24,7 +24,7 @@ NO_MEMORY = "no memory"
 UNDEFINED = "no size"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sample:
     """The bytes of every buffer at one token count."""
 
@@ -33,7 +33,7 @@ class Sample:
     sizes: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Crossover:
     """A token count from which on something else sets the size of a buffer.
 
@@ -48,7 +48,7 @@ class Crossover:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Leader:
     """The token counts from `tokens` to `last`, over which a buffer is the largest.
 
@@ -61,7 +61,7 @@ class Leader:
     nbytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Curve:
     """An arena over the token counts from the limit's minimum to its value.
 
