@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from .formula import quote
 from .plan_parts import ParameterView, RegionView, StatementView, lower_first
 from .plan_uses import PartView, PointerView
+from .record import record
 from .words import count
 
 # What every package exports beside its own classes, constants and functions.
@@ -80,7 +80,7 @@ def _dict(pairs: Iterable[tuple[str, str]]) -> str:
     return "{" + inside + "}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstantView:
     """A module constant."""
 
@@ -90,7 +90,7 @@ class ConstantView:
     doc: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LimitView:
     """A limit, its bounds as the arguments of the check."""
 
@@ -105,7 +105,7 @@ class LimitView:
         return "tokens" if self.tokens else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldView:
     """A field of ModelConfig, Levers or Target; `derived` fills an absent one."""
 
@@ -118,7 +118,7 @@ class FieldView:
     normalised: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeverView:
     """A lever: its field, and the call that reads its variable."""
 
@@ -132,7 +132,7 @@ class LeverView:
         return (self.field.doc, f"Variable {self.variable}.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PropertyView:
     """A derived value of ModelConfig."""
 
@@ -142,7 +142,7 @@ class PropertyView:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FunctionView:
     """A public sizing helper."""
 
@@ -177,7 +177,7 @@ class FunctionView:
         return (self.doc, *lines)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LayoutView:
     """A named layout."""
 
@@ -214,7 +214,7 @@ class LayoutView:
         return ", ".join([*names, self.size_after])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LayoutAccessorView:
     """A layout that the arena publishes under the layout's name."""
 
@@ -225,7 +225,7 @@ class LayoutAccessorView:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferView:
     """One buffer."""
 
@@ -266,7 +266,7 @@ class BufferView:
         return f"{self.doc} {' '.join(self.details)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShapeView:
     """The shape of a buffer, or of one of its uses."""
 
@@ -277,7 +277,7 @@ class ShapeView:
     condition: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrimView:
     """A trim: its condition and the buffers that it empties."""
 
@@ -287,7 +287,7 @@ class TrimView:
     buffers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RegionMemberView:
     """A region that a zeroing group holds: the function that lays its use out, and the
     names from there on.
@@ -304,7 +304,7 @@ class RegionMemberView:
         return f"{self.buffer}.{self.path}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupView:
     """A zeroing group and its two methods."""
 
@@ -372,7 +372,7 @@ class GroupView:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArenaView:
     """Everything that the templates of one package see."""
 
