@@ -610,6 +610,8 @@ def spell(expr: Expr) -> str:
 
 def quote(text: str) -> str:
     """A Python literal of `text`, ASCII only; double quotes unless they cost more."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     if text.count("'") < text.count('"'):
         return "'" + _escaped(text, "'") + "'"
     return '"' + _escaped(text, '"') + '"'

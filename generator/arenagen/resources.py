@@ -22,8 +22,14 @@ def find(name: str) -> str:
 
 
 def templates() -> Path:
-    """The folder of the Jinja templates and the runtime modules."""
+    """The folder of the templates and the runtime modules."""
     return _path("templates")
+
+
+def template(module: str) -> str:
+    """The template of one emitted module."""
+    with open(find(f"templates/{module}.py.jinja"), encoding="utf-8") as file:
+        return file.read()
 
 
 def runtime_modules() -> list[tuple[str, str]]:
