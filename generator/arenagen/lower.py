@@ -6,14 +6,16 @@ nothing; what they print is decided here and there.
 
 from __future__ import annotations
 
-from .formula import quote
+from .formula import Expr, quote, spell
 from .imports import Imports
 from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
 from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
-from .model import Limit, Schema
+from .lower_sizes import SizeLowering
+from .model import Limit, Schema, Trim
 from .placement import slab_order
-from .plan import ArenaView, ConstantView, FieldView, LimitView
+from .plan import ArenaView, ConstantView, FieldView, LimitView, TrimView
+from .statements import lines
 
 
 def lower(schema: Schema) -> ArenaView:
@@ -25,6 +27,7 @@ class _ArenaLowering(BufferLowering):
     def arena(self) -> ArenaView:
         schema = self.schema
         config = ConfigLowering(schema, self.modules)
+        code = SizeLowering(schema, self.modules).code()
         buffers = tuple(self.buffer(each) for each in schema.buffers)
         by_name = {each.name: each for each in buffers}
         log_format, log_arguments = self.log()
@@ -68,10 +71,11 @@ class _ArenaLowering(BufferLowering):
                 if each.accessor is not None
             ),
             buffers=buffers,
-            size_locals=self.size_locals(),
+            size_definitions=tuple(lines(code.definitions, 8)),
+            size_statements=tuple(lines(code.statements, 8)),
             shapes=self.shapes(),
             shape_locals=self.shape_locals(),
-            trims=tuple(self.trim(each) for each in schema.trims),
+            trims=tuple(map(_trim, schema.trims, code.trims)),
             groups=tuple(self.group(each, by_name) for each in schema.groups),
             slab_order=tuple(slab_order(schema.buffers)),
             checksum_lever=next(
@@ -158,6 +162,11 @@ class _ArenaLowering(BufferLowering):
         if any(buffer.init is not None for buffer in self.schema.buffers):
             arena.add("runtime.fill", "fill")
         return {name: module.lines() for name, module in modules.items()}
+
+
+def _trim(trim: Trim, condition: Expr) -> TrimView:
+    buffers = tuple(name for name, _ in trim.buffers)
+    return TrimView(trim.name, trim.doc, spell(condition), buffers)
 
 
 def _limit(limit: Limit) -> LimitView:
