@@ -110,6 +110,10 @@ def imports(module: str) -> Iterator[str]:
 
 def test_imports_of_the_generator_point_one_way() -> None:
     graph = {name: {*imports(name)} & TREES.keys() for name in TREES}
+    by_name = {m for m, tree in TREES.items() if ("", "import_module") in called(tree)}
+    # `doctor` asks for the packages of others.
+    assert by_name == {"cli", "doctor"}
+    graph["cli"] |= {name for name in TREES if name.startswith("commands.")}
     order = list(TopologicalSorter(graph).static_order())
     assert order[-3:] == ["cli", "start", "__main__"]
     for name in graph.keys() - {"__main__"}:
@@ -267,7 +271,10 @@ def test_every_module_and_everything_public_has_a_docstring(module: str) -> None
 @pytest.mark.parametrize("module", TREES)
 def test_no_name_is_used_as_code(module: str) -> None:
     names = {name for owner, name in called(TREES[module]) if owner in ("", "builtins")}
-    assert not names & {"eval", "exec", "compile", "__import__", "globals"}
+    # `record` makes an initializer from a text that holds nothing but a count.
+    allowed = {"exec"} if module == "record" else set()
+    forbidden = {"eval", "exec", "compile", "__import__", "globals"}
+    assert names & forbidden == allowed
 
 
 # Templates.

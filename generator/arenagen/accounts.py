@@ -7,13 +7,13 @@ rows of names and numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from .evaluate import EvaluationError
 from .formula import Expr, spell
 from .members import region_members, whole_members
 from .model import Buffer, Schema, Uses
+from .record import record, replace
 from .sizing import (
     MAX_SIZE,
     ArenaSize,
@@ -31,7 +31,7 @@ By: TypeAlias = Literal["limit", "gate", "group", "use"]
 Cell: TypeAlias = tuple[str, ...] | str | int | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Account:
     """Rows under their columns, and what has to be known to add them up."""
 

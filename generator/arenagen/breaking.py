@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from .leaves import COMMA, DOT, Leaf, Unknown
+from .record import record
+from .settled import WIDTH
 
-WIDTH = 88
 _LAST_COMMA = re.compile(r",[)\]}]|,$")
 
 
@@ -20,7 +20,6 @@ class _CannotSplit(Exception):
     """A line that stays as it is."""
 
 
-@dataclass(slots=True)
 class Line:
     """Leaves that stand on one line, as long as it is not broken further.
 
@@ -29,19 +28,40 @@ class Line:
     must_split: whether it is broken at its commas although it is short.
     """
 
-    leaves: list[Leaf]
-    depth: int
-    inside: bool = False
-    part: Literal["all", "head", "tail"] = "all"
-    must_split: bool = False
-    places: dict[Leaf, int] = field(init=False, default_factory=dict)
-    # The leaves behind which a line may break, and the priorities of the breaks.
-    delimiters: dict[Leaf, int] = field(init=False, default_factory=dict)
-    # The brackets that show only where the line is broken: outermost ones, and all.
-    outermost: list[Leaf] = field(init=False, default_factory=list)
-    hidden: list[Leaf] = field(init=False, default_factory=list)
-    # Whether a list ends in a comma that keeps it broken.
-    magic: bool = field(init=False, default=False)
+    __slots__ = (
+        "delimiters",
+        "depth",
+        "hidden",
+        "inside",
+        "leaves",
+        "magic",
+        "must_split",
+        "outermost",
+        "part",
+        "places",
+    )
+
+    def __init__(
+        self,
+        leaves: list[Leaf],
+        depth: int,
+        inside: bool = False,
+        part: Literal["all", "head", "tail"] = "all",
+        must_split: bool = False,
+    ) -> None:
+        self.leaves = leaves
+        self.depth = depth
+        self.inside = inside
+        self.part = part
+        self.must_split = must_split
+        self.places: dict[Leaf, int] = {}
+        # The leaves behind which a line may break, and the priorities of the breaks.
+        self.delimiters: dict[Leaf, int] = {}
+        # The brackets that show only where the line is broken: outermost ones, and all.
+        self.outermost: list[Leaf] = []
+        self.hidden: list[Leaf] = []
+        # Whether a list ends in a comma that keeps it broken.
+        self.magic = False
 
     def track(self) -> None:
         """Find the places where it may break."""
@@ -237,7 +257,7 @@ def _left_hand(line: Line, forced: bool) -> list[Line]:
     return [*_broken(line, opening, closing).lines()]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Broken:
     """A line, broken at a pair of brackets."""
 

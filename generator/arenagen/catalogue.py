@@ -7,12 +7,11 @@ used again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .errors import Severity
+from .record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Code:
     """A kind of problem.
 

@@ -6,11 +6,11 @@ Opens nothing by itself: the bytes of a base come from a function of the caller'
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NoReturn, TypeAlias
 
 from .errors import ArenagenError, InputProblems, Problem
 from .load import shaped
+from .record import replace
 from .source import Mapping, Node, Scalar, Text, decode, parse
 
 MAX_BASES = 8

@@ -7,7 +7,6 @@ Sizes are shown from their formulas where that is possible, and tried where it i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from .collisions import Collision, find_collisions
@@ -29,6 +28,7 @@ from .model import (
     Use,
 )
 from .monotone import extent_trend, trend
+from .record import record
 from .symbols import Symbols, buffer_extents
 
 # Cases that are tried in all, and for each set of regions at least.
@@ -37,7 +37,7 @@ _MIN_CASES = 100
 GROWS = ("fixed", "rising")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Laid:
     """Regions that are laid out together, what they belong to, and its gates."""
 

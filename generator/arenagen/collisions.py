@@ -9,14 +9,14 @@ proves nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, islice, product
 from typing import TypeAlias
 
 from .evaluate import EvaluationError, Scope, Value
 from .formula import Expr, Int, Name, Type, walk
 from .model import Layout, Lever, Limit, Region, Regions
-from .sizing import Inputs, Sizing
+from .record import record
+from .sizing import Inputs, Known, Sizing
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
 Case: TypeAlias = Mapping[str, Value]
@@ -29,7 +29,7 @@ _SMALL = (1, 2, 3, 8, 64)
 _PAIRED = 12
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Collision:
     """Two regions in a case in which both claim the bytes from `low` to `high`.
 
@@ -175,7 +175,7 @@ def _collisions(
             },
             target={each.name: each.default for each in schema.target},
         ),
-        symbols,
+        Known(schema, symbols),
     )
     scope: Scope = sizing
     if layout is not None:

@@ -6,8 +6,6 @@ bytes of what a schema extends come from a function of the caller's.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .chain import OpenBase, base_of, no_base, read_chain
 from .check import check
 from .errors import InputProblems, Problem, sort_problems
@@ -17,10 +15,11 @@ from .family_loader import load_families
 from .further import further
 from .load import load_nodes, shaped
 from .model import Schema
+from .record import record
 from .source import Mapping, Text, decode, parse
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checked:
     """A schema without errors, its family table and what is suspicious in it."""
 

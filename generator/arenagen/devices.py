@@ -6,17 +6,17 @@ Free memory is less than either says: a context and its kernels take their part.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
 from .errors import ArenagenError, did_you_mean
+from .record import record
 
 GB = 10**9
 MIB = 2**20
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Device:
     """The memory of one device in bytes, and who says so."""
 

@@ -6,12 +6,12 @@ Takes two models and their sizes, returns records; reads nothing and prints noth
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from .aspects import USAGE, Entry, aspects, sections
 from .model import Schema
 from .reads import readers
+from .record import record, replace
 from .sizing import ArenaSize
 
 Kind: TypeAlias = Literal["added", "removed", "changed"]
@@ -36,7 +36,7 @@ _STILL_IN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AspectChange:
     """One aspect of an entry; None where there is no such thing."""
 
@@ -45,7 +45,7 @@ class AspectChange:
     new: str | None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Change:
     """One entry that was added, removed or changed.
 
@@ -63,7 +63,7 @@ class Change:
     readers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Delta:
     """The bytes of one buffer; None where it is not declared."""
 
@@ -77,7 +77,7 @@ class Delta:
         return (self.new or 0) - (self.old or 0)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigDiff:
     """The bytes of every buffer of either schema for one config, old order first."""
 
@@ -87,7 +87,7 @@ class ConfigDiff:
     buffers: tuple[Delta, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SchemaDiff:
     """Everything that differs, in schema order by section, and the bytes."""
 

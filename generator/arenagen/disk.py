@@ -24,12 +24,12 @@ import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from .errors import ArenagenError
 from .header import MARK, is_ours, stand_in
+from .record import record
 
 try:
     import fcntl
@@ -54,7 +54,7 @@ class DiskError(ArenagenError):
     """A file that cannot be read or written."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Difference:
     """One file that is not as it should be.
 

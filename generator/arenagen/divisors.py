@@ -8,7 +8,6 @@ is an atom of its own; of an atom only a divisor is known.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import gcd, prod
 from typing import TypeAlias
 
@@ -25,6 +24,7 @@ from .formula import (
     spell,
 )
 from .model import Bytes, Layout, LayoutCall, Region, Regions, Shape
+from .record import record
 from .symbols import Symbols, let_order
 
 # Longer sums and products become one atom: a chain of products doubles them again and
@@ -35,7 +35,7 @@ _POWERS_OF_TWO = 1 << 32
 Terms: TypeAlias = Mapping[tuple[str, ...], int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Env:
     """Parameters and lets of one call of a function or layout; `key` tells it apart."""
 
@@ -46,7 +46,7 @@ class Env:
 GLOBAL = Env({})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where a region begins.
 

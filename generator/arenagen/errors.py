@@ -9,8 +9,9 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from .record import field, record
 
 Severity = Literal["error", "warning"]
 # Characters that turn the order of those around them, so that a line reads as what it
@@ -27,7 +28,7 @@ _CANDIDATES = 300
 MAX_PROBLEMS = 300
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@record
 class Span:
     """A place in a file: 1-based line and column, and the length of the token."""
 
@@ -35,10 +36,17 @@ class Span:
     line: int
     column: int
     length: int = 1
-    source: str = field(default="", compare=False, repr=False)
+    source: str = field(default="", compare=False)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
+
+    def __lt__(self, other: Span) -> bool:
+        return self._place < other._place
+
+    @property
+    def _place(self) -> tuple[str, int, int, int]:
+        return self.file, self.line, self.column, self.length
 
     @property
     def shown_length(self) -> int:
@@ -66,7 +74,7 @@ class Span:
         return [f" {number} | {shown}", f" {margin} | {pad}{'^' * length}"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Problem:
     """One thing that is wrong or suspicious, with its place and its cure."""
 

@@ -7,7 +7,6 @@ What it works out step by step is what `sizing` evaluates.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal, Protocol, TypeAlias
 
 from .describe import buffer_details
@@ -16,6 +15,7 @@ from .evaluate import EvaluationError, Value
 from .formula import spell
 from .model import Buffer, Function, Let, Schema, Uses
 from .reads import buffer_reads, readers
+from .record import record, replace
 from .sizing import Inputs, Sizing, size_arena
 from .symbols import Symbols
 from .trace import Worked
@@ -34,7 +34,7 @@ class _Named(Protocol):
     def doc(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Term:
     """A name that the bytes depend on; its value where the inputs give it one.
 
@@ -49,7 +49,7 @@ class Term:
     readers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UseWork:
     """A use; without an extent while its gate is false."""
 
@@ -63,7 +63,7 @@ class UseWork:
 CALLED = ("function", "layout")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrimWork:
     """A trim that may empty the buffer."""
 
@@ -72,7 +72,7 @@ class TrimWork:
     gate: Worked
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sized:
     """The bytes of a buffer under some inputs, and how they come about.
 
@@ -102,7 +102,7 @@ class Sized:
         return self.gate is None or bool(self.gate.value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Explanation:
     """A buffer, what its bytes depend on, and the bytes themselves.
 

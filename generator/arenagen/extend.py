@@ -7,12 +7,12 @@ wrong with the whole keeps its own file, line and column.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from .chain import base_of
 from .errors import Problem, Severity, Span, did_you_mean, nearest
 from .load import EXTENT_KEYS
+from .record import record, replace
 from .source import Mapping, Node, Scalar, Sequence, plain
 
 # Mappings inside an entry that hold entries of their own.
@@ -20,7 +20,7 @@ INNER = ("parameters", "regions", "uses")
 Related: TypeAlias = tuple[str, Span]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Extended:
     """A whole schema, what is wrong with how it came about, and how it did.
 
@@ -259,17 +259,17 @@ def _package(root: Mapping) -> Scalar:
 def _with(node: Mapping, key: Scalar, value: Node) -> Mapping:
     """The mapping with a key in its place, or behind the others where it is new."""
     if node.get(str(key.value)) is None:
-        return Mapping((*node.entries, (key, value)), node.span)
+        return replace(node, entries=(*node.entries, (key, value)))
     entries = (
         (key, value) if old.value == key.value else (old, before)
         for old, before in node.entries
     )
-    return Mapping(tuple(entries), node.span)
+    return replace(node, entries=tuple(entries))
 
 
 def _without(node: Mapping, *names: str) -> Mapping:
     kept = (entry for entry in node.entries if entry[0].value not in names)
-    return Mapping(tuple(kept), node.span)
+    return replace(node, entries=tuple(kept))
 
 
 def _without_stale_extent(base: Mapping, over: Mapping) -> Mapping:

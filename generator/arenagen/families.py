@@ -7,7 +7,6 @@ itself comes from `family_loader`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from .errors import InputProblems, Problem, nearest
 from .evaluate import Value
@@ -15,9 +14,10 @@ from .family import FUNCTIONS, Family, plain_key
 from .family_reader import ConfigFileError, as_object, read_fields, spoken, wrong
 from .formula import TYPE_WORDS, infer
 from .model import Schema
+from .record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Canonical:
     """A file in the schema's terms: a value for every field of its config.
 
@@ -30,7 +30,7 @@ class Canonical:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FamilyTable:
     """Every family of a table, bases included.
 

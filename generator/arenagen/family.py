@@ -7,11 +7,11 @@ differs between them is in the table.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
 from .errors import Span
 from .formula import BUILTINS, Binary, Bool, Call, Expr, Signature, Type, names, walk
 from .model import Field, Formula
+from .record import field, record
 
 # Functions of a family's formulas. divide(a, b) is a quotient that comes out even;
 # every(count, period, offset, word, other) a list with a word at regular places.
@@ -21,7 +21,7 @@ FUNCTIONS = BUILTINS | {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Words:
     """A named table that puts one word in the place of another."""
 
@@ -30,7 +30,7 @@ class Words:
     table: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Indexes:
     """A list of places in the stack: `word` stands there, `others` elsewhere.
 
@@ -42,7 +42,7 @@ class Indexes:
     others: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Key:
     """Something that a family reads from a file.
 
@@ -95,7 +95,7 @@ class Key:
         return set().union(*(_reads(formula) for _, formula, _ in self.formulas))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Family:
     """A model family, with what it inherits; a base has no model types.
 

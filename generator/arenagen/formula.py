@@ -12,8 +12,9 @@ import re
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
+
+from .record import field, record
 
 MAX_LENGTH = 4000
 MAX_DEPTH = 60
@@ -33,31 +34,31 @@ TYPE_WORDS: dict[Type, str] = {
 At: TypeAlias = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Int:
     value: int
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bool:
     value: bool
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Str:
     value: str
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Name:
     name: str
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Unary:
     """`-x` or `not x`."""
 
@@ -66,7 +67,7 @@ class Unary:
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Binary:
     """`+ - * // %` of integers."""
 
@@ -76,7 +77,7 @@ class Binary:
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Compare:
     """One comparison, or `in` / `not in` a list."""
 
@@ -86,7 +87,7 @@ class Compare:
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Logic:
     """`and` or `or` of two or more truth values."""
 
@@ -95,7 +96,7 @@ class Logic:
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IfElse:
     """`then if condition else other`."""
 
@@ -105,7 +106,7 @@ class IfElse:
     at: At = field(default=(0, 1), compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Call:
     """A built-in function, a function of the schema, or the bytes of a layout.
 
@@ -386,7 +387,7 @@ def calls(expr: Expr) -> Iterator[Call]:
     return (each for each in walk(expr) if isinstance(each, Call))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """Parameter types and result of a function; `rest` repeats the last one."""
 

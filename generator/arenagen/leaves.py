@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -83,13 +82,15 @@ class Leaf:
         return self.text[-1:] in ('"', "'")
 
 
-@dataclass(slots=True)
 class Group:
     """A pair of brackets and what they hold."""
 
-    open: Leaf
-    close: Leaf
-    items: list[Item] = field(default_factory=list)
+    __slots__ = ("close", "items", "open")
+
+    def __init__(self, open: Leaf, close: Leaf, items: list[Item]) -> None:
+        self.open = open
+        self.close = close
+        self.items = items
 
 
 Item: TypeAlias = Leaf | Group

@@ -6,8 +6,6 @@ are read where the model config is made. Everything is a final string here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .emit import Emitter
 from .errors import InputProblems
 from .families import FamilyTable
@@ -15,6 +13,7 @@ from .family import Family, Indexes, Key, Words, plain_key
 from .formula import Call, Expr, Name, Str, Type, names, quote
 from .imports import Imports
 from .model import Field, Formula, Schema
+from .record import record
 
 GETTERS: dict[Type, str] = {
     "int": "integer",
@@ -24,7 +23,7 @@ GETTERS: dict[Type, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WordsView:
     """A table of words, as a constant."""
 
@@ -33,7 +32,7 @@ class WordsView:
     entries: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReadView:
     """`name = read`; with `otherwise`, only when `there`, else that."""
 
@@ -43,7 +42,7 @@ class ReadView:
     otherwise: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FamilyView:
     """The function of one family.
 
@@ -63,7 +62,7 @@ class FamilyView:
     refuse: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FamiliesView:
     """Everything that the template sees."""
 

@@ -6,13 +6,13 @@ A region has a path: `region`, `use.region`, and `region.inner` inside a named l
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from .model import Buffer, Bytes, LayoutCall, Regions, Schema, Shape, SingleExtent, Use
+from .record import record
 from .symbols import Symbols, buffer_extents
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RegionPath:
     """The way to one region of a buffer: a use, then names of regions inside it."""
 

@@ -1,4 +1,4 @@
-"""The checked model: frozen dataclasses that mirror the YAML.
+"""The checked model: records that mirror the YAML.
 
 Knows nothing of Python as a target. Formulas are trees; every named entry keeps the
 span of its name, outside equality.
@@ -7,18 +7,20 @@ span of its name, outside equality.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from .errors import Span
 from .formula import Expr, Type
+from .record import field, record
 from .source import Scalar
 
 # Where the values of an entry's keys stand.
 Places: TypeAlias = Mapping[str, Span]
+_NOWHERE: Places = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Formula:
     """A formula and the YAML scalar it was written in."""
 
@@ -26,7 +28,7 @@ class Formula:
     scalar: Scalar = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dtype:
     """An element type; `bits` per element, so that packed ones have a size."""
 
@@ -61,7 +63,7 @@ DTYPES: dict[str, Dtype] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArenaInfo:
     """Section `arena`."""
 
@@ -73,10 +75,10 @@ class ArenaInfo:
     log_buffers: tuple[str, ...]
     log_fields: tuple[str, ...]
     span: Span = field(compare=False)
-    places: Places = field(default_factory=dict, compare=False)
+    places: Places = field(default=_NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TargetConstant:
     """An integer of the device that a build is for."""
 
@@ -85,10 +87,10 @@ class TargetConstant:
     default: int
     minimum: int
     span: Span = field(compare=False)
-    places: Places = field(default_factory=dict, compare=False)
+    places: Places = field(default=_NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Limit:
     """An integer that a server passes; the one with `tokens` bounds a pass."""
 
@@ -100,10 +102,10 @@ class Limit:
     default: int | None
     tokens: bool
     span: Span = field(compare=False)
-    places: Places = field(default_factory=dict, compare=False)
+    places: Places = field(default=_NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Field:
     """A field of the model config. `default` is None for the type's empty value.
 
@@ -118,10 +120,10 @@ class Field:
     aliases: tuple[str, ...]
     shard: str | None
     span: Span = field(compare=False)
-    places: Places = field(default_factory=dict, compare=False)
+    places: Places = field(default=_NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lever:
     """An environment switch.
 
@@ -142,13 +144,13 @@ class Lever:
     clamp: tuple[int, int] | None
     arms: str | None
     span: Span = field(compare=False)
-    places: Places = field(default_factory=dict, compare=False)
+    places: Places = field(default=_NOWHERE, compare=False)
 
 
 ConstantValue: TypeAlias = int | bool | str | tuple[str, ...] | tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Constant:
     """A named literal; a public one is there for callers, whether it is read or not."""
 
@@ -160,7 +162,7 @@ class Constant:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Let:
     """A named sub-formula."""
 
@@ -170,7 +172,7 @@ class Let:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parameter:
     """A parameter of a function or a layout."""
 
@@ -180,7 +182,7 @@ class Parameter:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Function:
     """A public sizing helper."""
 
@@ -191,7 +193,7 @@ class Function:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """Extent of `dims` elements of a dtype, leading dimension first."""
 
@@ -199,24 +201,24 @@ class Shape:
     dims: tuple[Formula, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bytes:
     """Extent given in bytes."""
 
     value: Formula
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LayoutCall:
     """Extent of a named layout with arguments, in the layout's parameter order."""
 
     layout: str
     arguments: tuple[tuple[str, Formula], ...]
     span: Span = field(compare=False)
-    places: Places = field(default_factory=dict, compare=False)
+    places: Places = field(default=_NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Region:
     """A part of a buffer: laid behind its predecessor, aligned, or at a fixed byte."""
 
@@ -229,14 +231,14 @@ class Region:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Regions:
     """Extent of regions, laid end to end in order."""
 
     items: tuple[Region, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Use:
     """One of the purposes that a buffer serves."""
 
@@ -247,7 +249,7 @@ class Use:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Uses:
     """Extent of the largest active use."""
 
@@ -258,7 +260,7 @@ SingleExtent: TypeAlias = Shape | Bytes | LayoutCall | Regions
 Extent: TypeAlias = SingleExtent | Uses
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """A named, parametric layout of regions."""
 
@@ -272,7 +274,7 @@ class Layout:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Group:
     """A zeroing group: the arena's method, and the one limited to a pass's rows."""
 
@@ -281,10 +283,10 @@ class Group:
     method: str
     rows_method: str | None
     span: Span = field(compare=False)
-    places: Places = field(default_factory=dict, compare=False)
+    places: Places = field(default=_NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RegionMember:
     """A region of a buffer that a zeroing group holds, by its path."""
 
@@ -297,7 +299,7 @@ class RegionMember:
 Fill: TypeAlias = Literal["zeros", "ones"] | int | float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Buffer:
     """One device buffer."""
 
@@ -316,10 +318,10 @@ class Buffer:
     carve: bool
     align: int
     span: Span = field(compare=False)
-    places: Places = field(default_factory=dict, compare=False)
+    places: Places = field(default=_NOWHERE, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Trim:
     """A family gate and the buffers that it empties."""
 
@@ -330,7 +332,7 @@ class Trim:
     span: Span = field(compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Doc:
     """The doc of an entry, as it stands in the document, under the entry's name."""
 
@@ -338,7 +340,7 @@ class Doc:
     scalar: Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Schema:
     """One arena."""
 

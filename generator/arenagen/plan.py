@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from .formula import quote
 from .plan_parts import (
@@ -17,6 +16,7 @@ from .plan_parts import (
     lower_first,
 )
 from .plan_uses import PartView, PointerView
+from .record import record
 from .words import count
 
 # What every package exports beside its own classes, constants and functions.
@@ -85,7 +85,7 @@ def _dict(pairs: Iterable[tuple[str, str]]) -> str:
     return "{" + inside + "}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConstantView:
     """A module constant."""
 
@@ -95,7 +95,7 @@ class ConstantView:
     doc: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LimitView:
     """A limit, its bounds as the arguments of the check."""
 
@@ -110,7 +110,7 @@ class LimitView:
         return "tokens" if self.tokens else self.name
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FieldView:
     """A field of ModelConfig, Levers or Target; `derived` fills an absent one."""
 
@@ -123,7 +123,7 @@ class FieldView:
     normalised: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeverView:
     """A lever: its field, and the call that reads its variable."""
 
@@ -137,7 +137,7 @@ class LeverView:
         return (self.field.doc, f"Variable {self.variable}.")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PropertyView:
     """A derived value of ModelConfig."""
 
@@ -147,7 +147,7 @@ class PropertyView:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FunctionView:
     """A public sizing helper."""
 
@@ -182,7 +182,7 @@ class FunctionView:
         return (self.doc, *lines)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LayoutView:
     """A named layout."""
 
@@ -219,7 +219,7 @@ class LayoutView:
         return ", ".join([*names, self.size_after])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LayoutAccessorView:
     """A layout that the arena publishes under the layout's name."""
 
@@ -230,7 +230,7 @@ class LayoutAccessorView:
     arguments: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferView:
     """One buffer."""
 
@@ -269,7 +269,7 @@ class BufferView:
         return f"{self.doc} {' '.join(self.details)}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ShapeView:
     """The shape of a buffer, or of one of its uses."""
 
@@ -280,7 +280,7 @@ class ShapeView:
     condition: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrimView:
     """A trim: its condition and the buffers that it empties."""
 
@@ -290,7 +290,7 @@ class TrimView:
     buffers: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RegionMemberView:
     """A region that a zeroing group holds: the function that lays its use out, and the
     names from there on.
@@ -307,7 +307,7 @@ class RegionMemberView:
         return f"{self.buffer}.{self.path}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroupView:
     """A zeroing group and its two methods."""
 
@@ -375,7 +375,7 @@ class GroupView:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArenaView:
     """Everything that the templates of one package see."""
 
@@ -413,6 +413,13 @@ class ArenaView:
     def derives(self) -> bool:
         """Whether some field's default is a formula over others."""
         return any(field.derived for field in self.fields)
+
+    @property
+    def config_imports(self) -> tuple[str, ...]:
+        """What the config takes from the standard library."""
+        reads = ("from collections.abc import Mapping", "from os import PathLike")
+        lines = reads if self.families else ()
+        return (*lines, "from typing import Any, Final") if self.derives else lines
 
     @property
     def exports(self) -> tuple[str, ...]:

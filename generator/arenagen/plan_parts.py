@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .record import record
 
 
 def lower_first(text: str) -> str:
@@ -10,7 +10,7 @@ def lower_first(text: str) -> str:
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ParameterView:
     """A parameter of an emitted function or method."""
 
@@ -24,7 +24,7 @@ class ParameterView:
         return f"{self.name}: {self.type}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StatementView:
     """`name = value`."""
 
@@ -32,7 +32,7 @@ class StatementView:
     value: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RegionView:
     """A region of a layout: its field, its local, and the statements that place it."""
 

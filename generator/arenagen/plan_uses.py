@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .formula import quote
 from .plan_parts import ParameterView, RegionView, StatementView, lower_first
+from .record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PartView:
     """A use of a buffer, or what a buffer without uses holds.
 
@@ -116,7 +115,7 @@ class PartView:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PointerView:
     """The pointer class of a buffer in which several things lie."""
 

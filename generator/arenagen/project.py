@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os.path
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 
 from . import disk
 from .errors import ArenagenError
+from .record import record
 
 
 class ProjectError(ArenagenError):
     """A pyproject.toml that does not say what to emit where."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pair:
     """A schema file, the folder of its package, and the file of its reference."""
 

@@ -8,7 +8,6 @@ side of a choice that is not taken keeps its names.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from .evaluate import Scope, Value, evaluate
 from .formula import (
@@ -26,11 +25,12 @@ from .formula import (
     children,
     spell,
 )
+from .record import record
 
 BUILT_IN = frozenset({"min", "max", "clamp", "align", "cdiv"})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Worked:
     """A formula and its value.
 

@@ -7,7 +7,6 @@ every step kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 
 from .describe import extent_text
 from .evaluate import Scope, Value, evaluate
@@ -21,12 +20,13 @@ from .model import (
     Shape,
     SingleExtent,
 )
+from .record import record, replace
 from .sizing import Sizing
 from .symbols import extent_formulas, let_order
 from .trace import Worked, evaluated, value_text, with_numbers, work
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """A let, or a function or layout called with these arguments, worked out.
 
@@ -38,7 +38,7 @@ class Step:
     extent: Work | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """A region that is there. placed: how its first byte came about, if by a rule."""
 
@@ -49,7 +49,7 @@ class Part:
     extent: Work
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Work:
     """An extent worked out.
 

@@ -6,20 +6,20 @@ hold the two equal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from .errors import ArenagenError
 from .members import region_members, whole_members
 from .model import Group, Schema
 from .placement import slab_offsets
-from .sizing import Inputs, Sizing, size_arena
+from .record import record, replace
+from .sizing import Inputs, Known, Sizing, size_arena
 from .symbols import Symbols
 
 Placement: TypeAlias = Literal["separate", "slab"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ZeroRange:
     """A run of bytes that one memset clears; the offset counts in its allocation.
 
@@ -90,7 +90,7 @@ def _region_pieces(
 ) -> Pieces:
     """The regions of a group that exist, those side by side as one."""
     symbols = Symbols(schema)
-    sizing = Sizing(schema, inputs, symbols)
+    sizing = Sizing(schema, inputs, Known(schema, symbols))
     found: Pieces = {}
     for member in region_members(schema, symbols, group.name):
         capacity = full[member.buffer.name]

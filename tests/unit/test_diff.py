@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
 from html.parser import HTMLParser
 from itertools import combinations, permutations
 from pathlib import Path
@@ -39,6 +38,7 @@ from arenagen.model import (
     Uses,
 )
 from arenagen.reads import readers
+from arenagen.record import replace
 from arenagen.sizing import complete_inputs, size_arena
 from arenagen.source import Scalar
 from expected_configs import EXPECTED
@@ -162,7 +162,10 @@ def other(value: Any) -> Iterator[Any]:
         case None:
             return
         case Formula():
-            yield Formula(parse("M + 12345"), Scalar("M + 12345", value.scalar.span))
+            scalar = value.scalar
+            text = "M + 12345"
+            again = Scalar(text, scalar.document, scalar.start, scalar.end)
+            yield Formula(parse(text), again)
         case Span():
             return
         case Dtype():
@@ -184,29 +187,24 @@ def other(value: Any) -> Iterator[Any]:
             )
         case Bytes(formula):
             yield from map(Bytes, other(formula))
-        case _ if is_dataclass(value) and not isinstance(value, type):
+        case _ if hasattr(value, "__compared__"):
             yield from variants(value)
 
 
 def compared(kind: type[Any]) -> set[tuple[str, str]]:
     """The fields of a record that tell it from another."""
-    return {
-        (kind.__name__, field.name)
-        for field in fields(kind)
-        if field.compare and field.name != "name"
-    }
+    return {(kind.__name__, name) for name in kind.__compared__ if name != "name"}
 
 
 def variants(entry: Any) -> Iterator[Any]:
     """The entry with one field after the other made different."""
     shape = isinstance(getattr(entry, "extent", None), Shape)
-    for field in fields(entry):
+    for name in type(entry).__compared__:
         # The dtype of a buffer with a shape is that of the shape.
-        if field.name == "name" or (field.name == "dtype" and shape):
+        if name == "name" or (name == "dtype" and shape):
             continue
-        if field.compare:
-            for value in other(getattr(entry, field.name)):
-                yield replace(entry, **{field.name: value})
+        for value in other(getattr(entry, name)):
+            yield replace(entry, **{name: value})
 
 
 # Regions and uses of every kind, a lever of every kind, and whatever is optional.
@@ -313,10 +311,10 @@ def test_no_field_of_any_entry_is_left_out() -> None:
     }
     # All that a record may hold is held by one of them, so that it was varied.
     held = {
-        (type(each).__name__, field.name)
+        (type(each).__name__, name)
         for each in pieces(schema)
-        for field in fields(each)
-        if getattr(each, field.name) not in (None, ())
+        for name in each.__compared__
+        if getattr(each, name) not in (None, ())
     }
     kinds |= {Region, Regions, Use, Uses, Shape, Bytes, LayoutCall, Parameter}
     for kind in kinds:
@@ -327,11 +325,10 @@ def pieces(value: Any) -> Iterator[Any]:
     if isinstance(value, tuple):
         for each in value:
             yield from pieces(each)
-    elif is_dataclass(value):
+    elif hasattr(value, "__compared__"):
         yield value
-        for field in fields(value):
-            if field.compare:
-                yield from pieces(getattr(value, field.name))
+        for name in value.__compared__:
+            yield from pieces(getattr(value, name))
 
 
 # What is found.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -107,11 +106,11 @@ def said(value: Any) -> Any:
     """What a model says, wherever it says it."""
     if isinstance(value, Span):
         return None
-    if is_dataclass(value):
+    if hasattr(value, "__compared__"):
         return {
-            each.name: said(getattr(value, each.name))
-            for each in fields(value)
-            if each.name not in ("places", "scalar")
+            name: said(getattr(value, name))
+            for name in value.__match_args__
+            if name not in ("places", "scalar")
         }
     if isinstance(value, tuple):
         return [said(each) for each in value]

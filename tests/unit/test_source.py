@@ -429,6 +429,17 @@ def test_an_alias_bomb_is_bounded() -> None:
     assert time.monotonic() - start < 10
 
 
+def test_what_is_written_out_may_be_longer_than_what_aliases_make(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = f"[{', '.join(['x'] * 60_000)}]"
+    assert plain(parse(text, "file.yaml")) == ["x"] * 60_000
+    monkeypatch.setattr("arenagen.source.MAX_NODES", 60_000)
+    problem = only_problem(text)
+    assert (problem.code, problem.message) == ("AR005", "more than 60000 nodes")
+    assert problem.span.column == len(text) - 1
+
+
 def test_aliases_do_not_nest_deeper_than_brackets_may() -> None:
     lines = ["a0: &a0 [x]"]
     lines += [f"a{level}: &a{level} [*a{level - 1}]" for level in range(1, 3000)]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import posixpath
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import click
 
 from ..errors import ArenagenError, InputProblems, Problem, did_you_mean
+from ..record import replace
 from .console import shown
 from .options import ModelOptions
 

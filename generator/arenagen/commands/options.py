@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec
@@ -12,6 +11,7 @@ from typing import Any, ParamSpec
 import click
 
 from ..errors import ArenagenError, InputProblems
+from ..record import record
 from .console import print_problems
 
 P = ParamSpec("P")
@@ -128,7 +128,7 @@ INPUTS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ModelOptions:
     """A schema, real configs, and all else that sizes depend on, as they were given."""
 
@@ -186,7 +186,7 @@ def _with_inputs(
 ) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
-        model = {each.name: given.pop(each.name, None) for each in fields(ModelOptions)}
+        model = {name: given.pop(name, None) for name in ModelOptions.__match_args__}
         command(ModelOptions(**model), **given)
 
     wrapped: Callable[..., None] = run

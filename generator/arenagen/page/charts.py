@@ -7,9 +7,9 @@ Takes numbers, returns positions; knows neither words nor colours.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import log2
 
+from ..record import record
 from .curve import Sample
 
 # The address map is folded into at most so many rows.
@@ -21,7 +21,7 @@ SIDE = 1000
 GRID_LINES = 7
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Piece:
     """A part of a buffer in one row of the address map.
 
@@ -70,7 +70,7 @@ def map_pieces(spans: Sequence[tuple[str, int, int]], row: int) -> list[Piece]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Axes:
     """Both axes of the size chart; each doubles at equal steps.
 

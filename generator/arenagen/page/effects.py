@@ -6,10 +6,9 @@ the arena is sized again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 from ..formula import Expr, spell
 from ..model import Lever, Schema
+from ..record import record, replace
 from ..sizing import ArenaSize, BufferSize, Inputs, SizingError, size_arena
 from ..symbols import Symbols
 from .words import value_text
@@ -17,7 +16,7 @@ from .words import value_text
 LeverValue = int | bool | str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Choice:
     """A lever at another value.
 
@@ -31,7 +30,7 @@ class Choice:
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeverEffect:
     """A lever, the word for its value, and its other values."""
 
@@ -40,7 +39,7 @@ class LeverEffect:
     choices: tuple[Choice, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GateState:
     """A gate and the buffers that have it.
 
@@ -56,7 +55,7 @@ class GateState:
     trimmed: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TrimState:
     """A trim, whether it applies, and the bytes that it removes, or would hold back."""
 

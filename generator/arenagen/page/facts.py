@@ -5,11 +5,10 @@ The one place where sizes are evaluated for the page; views and embedded data re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from .. import report
 from ..model import Group, Schema
 from ..placement import slab_offsets
+from ..record import record
 from ..sizing import ArenaSize, Inputs, size_arena
 from ..zeroing import ZeroRange, zero_plan
 from .curve import Curve, largest_buffer, size_curve
@@ -29,7 +28,7 @@ LARGEST = 4
 MAX_LINES = 6
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Span:
     """A buffer in the slab; padding: bytes between it and what lies before it."""
 
@@ -39,7 +38,7 @@ class Span:
     padding: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cleared:
     """What a zeroing method clears; tokens: those of the pass, None for all."""
 
@@ -50,7 +49,7 @@ class Cleared:
     slab: tuple[ZeroRange, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigFacts:
     """One config. drawn: the buffers that the size chart draws, the largest first."""
 

@@ -5,13 +5,13 @@ Everything is decided here; the templates only spell it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ..record import record
 
 # Colours of the style sheet; more kinds than these share them, never a letter.
 TONES = 6
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fact:
     """A figure of the headline."""
 
@@ -20,7 +20,7 @@ class Fact:
     note: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Setting:
     """A limit, a lever or a constant: its value, and whether that is the default."""
 
@@ -30,7 +30,7 @@ class Setting:
     doc: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settings:
     """The settings of one kind."""
 
@@ -38,7 +38,7 @@ class Settings:
     items: tuple[Setting, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Key:
     """Zeroing groups that buffers share: their letter and tone, and their names."""
 
@@ -47,7 +47,7 @@ class Key:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bar:
     """A buffer among the bytes per buffer."""
 
@@ -60,7 +60,7 @@ class Bar:
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MapPiece:
     """A part of a buffer in the address map; fit: the width that gives it a label."""
 
@@ -72,7 +72,7 @@ class MapPiece:
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MapRow:
     """A row of the address map and the address it begins at."""
 
@@ -80,7 +80,7 @@ class MapRow:
     pieces: tuple[MapPiece, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A buffer in the slab."""
 
@@ -92,7 +92,7 @@ class Place:
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AddressMap:
     """The slab, drawn and listed."""
 
@@ -101,7 +101,7 @@ class AddressMap:
     places: tuple[Place, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Run:
     """A memset in the slab: its place to scale, and its numbers."""
 
@@ -112,7 +112,7 @@ class Run:
     buffers: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clearing:
     """A zeroing method, in full or of a pass of one token."""
 
@@ -126,7 +126,7 @@ class Clearing:
     runs: tuple[Run, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Line:
     """A line of the size chart. points: one list of points a stretch without a gap."""
 
@@ -139,7 +139,7 @@ class Line:
     badge_y: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mark:
     """A grid line, a tick or a crossover of the size chart."""
 
@@ -148,7 +148,7 @@ class Mark:
     anchor: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Chart:
     """The size chart; `alternative` says in words what it shows."""
 
@@ -160,7 +160,7 @@ class Chart:
     last: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Crossing:
     """A row of the crossovers."""
 
@@ -171,7 +171,7 @@ class Crossing:
     nbytes: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LeaderRow:
     """The token counts over which a buffer is the largest."""
 
@@ -180,7 +180,7 @@ class LeaderRow:
     nbytes: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SizeAt:
     """The arena at one token count."""
 
@@ -191,7 +191,7 @@ class SizeAt:
     largest: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SizeCurve:
     """Size against tokens; no chart where the limit leaves a single token count."""
 
@@ -202,7 +202,7 @@ class SizeCurve:
     crossings: tuple[Crossing, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Alternative:
     """A lever at another value. doc: of the lever, at the first of them."""
 
@@ -216,7 +216,7 @@ class Alternative:
     buffers: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Condition:
     """A gate or a trim: its state, what decided it, and what it governs."""
 
@@ -230,7 +230,7 @@ class Condition:
     effect: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class UseRow:
     """A use of a buffer in the table of all buffers."""
 
@@ -239,7 +239,7 @@ class UseRow:
     wins: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BufferRow:
     """A buffer in the table of all buffers. number: its exact bytes, to sort by."""
 
@@ -261,7 +261,7 @@ class BufferRow:
     live: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConfigView:
     """One model config."""
 
@@ -289,7 +289,7 @@ class ConfigView:
     buffers: tuple[BufferRow, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Page:
     """The whole page. others: assignments over the config files, as they were given."""
 
