@@ -622,15 +622,15 @@ class BufferSizes(NamedTuple):
         ):
             gdn_chunks = (M + GDN_CHUNK - 1) // GDN_CHUNK + GDN_SPARE_CHUNKS
             gdn_blocks = gdn_chunks * linear_num_value_heads
-            gdn_blocks_x2 = gdn_blocks * 2
-            gdn_blocks_linear_key_head_dim_x2 = gdn_blocks_x2 * linear_key_head_dim
-            gdn_fla_scratch_part = gdn_blocks_x2 * GDN_CHUNK * linear_value_head_dim
+            gdn_blocks_gdn_chunk = gdn_blocks * GDN_CHUNK
+            linear_key_head_dim_x2 = linear_key_head_dim * 2
+            gdn_fla_scratch_part = gdn_blocks_gdn_chunk * linear_value_head_dim * 2
             gdn_fla_scratch = (
-                gdn_blocks_linear_key_head_dim_x2 * GDN_CHUNK
+                gdn_blocks_gdn_chunk * linear_key_head_dim_x2
                 + gdn_fla_scratch_part
-                + gdn_blocks_linear_key_head_dim_x2 * linear_value_head_dim
+                + gdn_blocks * linear_key_head_dim_x2 * linear_value_head_dim
                 + gdn_fla_scratch_part
-                + gdn_blocks * GDN_CHUNK * 4
+                + gdn_blocks_gdn_chunk * 4
             )
         else:
             gdn_fla_scratch = 0

@@ -558,8 +558,9 @@ class BufferSizes(NamedTuple):
                 + Q8_SPARE_BYTES
             )
             ffn_act_a = M_pad * ffn_width
-            ffn_act_scale = M_pad * (ffn_width // ACT_SCALE_BLOCK) * 4
-            ffn_act_scale_kmajor = ffn_width // FP8_BLOCK * M_pad * 4
+            M_pad_x4 = M_pad * 4
+            ffn_act_scale = M_pad_x4 * (ffn_width // ACT_SCALE_BLOCK)
+            ffn_act_scale_kmajor = ffn_width // FP8_BLOCK * M_pad_x4
             ffn_gate_up_fused = (
                 (GATEUP_FUSED_MAX_M + FP8_ROW_TILE - 1)
                 // FP8_ROW_TILE
@@ -693,15 +694,15 @@ class BufferSizes(NamedTuple):
         ):
             gdn_chunks = (M + GDN_CHUNK - 1) // GDN_CHUNK + GDN_SPARE_CHUNKS
             gdn_blocks = gdn_chunks * linear_num_value_heads
-            gdn_blocks_x2 = gdn_blocks * 2
-            gdn_blocks_linear_key_head_dim_x2 = gdn_blocks_x2 * linear_key_head_dim
-            gdn_fla_scratch_part = gdn_blocks_x2 * GDN_CHUNK * linear_value_head_dim
+            gdn_blocks_gdn_chunk = gdn_blocks * GDN_CHUNK
+            linear_key_head_dim_x2 = linear_key_head_dim * 2
+            gdn_fla_scratch_part = gdn_blocks_gdn_chunk * linear_value_head_dim * 2
             gdn_fla_scratch = (
-                gdn_blocks_linear_key_head_dim_x2 * GDN_CHUNK
+                gdn_blocks_gdn_chunk * linear_key_head_dim_x2
                 + gdn_fla_scratch_part
-                + gdn_blocks_linear_key_head_dim_x2 * linear_value_head_dim
+                + gdn_blocks * linear_key_head_dim_x2 * linear_value_head_dim
                 + gdn_fla_scratch_part
-                + gdn_blocks * GDN_CHUNK * 4
+                + gdn_blocks_gdn_chunk * 4
             )
         else:
             gdn_fla_scratch = 0
@@ -720,11 +721,8 @@ class BufferSizes(NamedTuple):
             ssd_scratch = 0
         token_ids = max(M_x4, 256)
         fp8_act = M_pad * fp8_act_width
-        cdiv_fp8_act_width_fp8_block_M_pad = (
-            (fp8_act_width + FP8_BLOCK - 1) // FP8_BLOCK * M_pad
-        )
-        fp8_act_scale = cdiv_fp8_act_width_fp8_block_M_pad * 4
-        fp8_act_scale_kmajor = cdiv_fp8_act_width_fp8_block_M_pad * 4
+        fp8_act_scale = M_pad * ((fp8_act_width + FP8_BLOCK - 1) // FP8_BLOCK) * 4
+        fp8_act_scale_kmajor = fp8_act_scale
         if levers.gguf_native_q2:
             q2_dequant_scratch = q2_dequant_scratch_bytes(config)
         else:

@@ -12,6 +12,7 @@ from heapq import heapify, heappop, heappush
 from itertools import combinations
 from typing import TypeAlias
 
+from .formula import Int
 from .terms import Node, Terms
 
 Pair: TypeAlias = tuple[Node, Node]
@@ -111,9 +112,11 @@ class _Factoring:
         """
         certain = set(sure)
 
-        def rank(pair: Pair) -> tuple[int, int]:
+        def rank(pair: Pair) -> tuple[int, int, bool]:
             holders = self.holders[pair]
-            return -sum(each in certain for each in holders), -len(holders)
+            numbered = any(isinstance(self.terms[each].form, Int) for each in pair)
+            shared = sum(each in certain for each in holders)
+            return -shared, -len(holders), numbered
 
         heap = [(*rank(pair), pair) for pair in self.holders]
         heapify(heap)

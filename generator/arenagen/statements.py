@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from .breaking import WIDTH
 from .formula import Call, Expr, IfElse, spell
+from .settled import WIDTH
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,7 +235,7 @@ def _factors(expr: Expr) -> Iterator[Expr]:
 def _unpacked(factor: Expr) -> Iterator[Expr]:
     """The factors of a factor; what is rounded up to a multiple stays in one piece."""
     match factor:
-        case Binary("*", Binary("//"), _):
+        case Binary("*", Binary("//", _, step), multiple) if step == multiple:
             yield factor
         case _:
             yield from _factors(factor)
