@@ -259,17 +259,17 @@ def _package(root: Mapping) -> Scalar:
 def _with(node: Mapping, key: Scalar, value: Node) -> Mapping:
     """The mapping with a key in its place, or behind the others where it is new."""
     if node.get(str(key.value)) is None:
-        return Mapping((*node.entries, (key, value)), node.span)
+        return replace(node, entries=(*node.entries, (key, value)))
     entries = (
         (key, value) if old.value == key.value else (old, before)
         for old, before in node.entries
     )
-    return Mapping(tuple(entries), node.span)
+    return replace(node, entries=tuple(entries))
 
 
 def _without(node: Mapping, *names: str) -> Mapping:
     kept = (entry for entry in node.entries if entry[0].value not in names)
-    return Mapping(tuple(kept), node.span)
+    return replace(node, entries=tuple(kept))
 
 
 def _without_stale_extent(base: Mapping, over: Mapping) -> Mapping:

@@ -69,10 +69,15 @@ def _sound_part(root: Mapping, told: list[Problem], out: set[str]) -> Mapping | 
         name = str(section.value)
         if name == "arena" and any(path[0] == name for path in faulty):
             stub = (
-                (replace(section, value=key), Scalar(text, section.span))
+                (replace(section, value=key), replace(section, value=text))
                 for key, text in _ARENA.items()
             )
-            entries.append((section, Mapping(tuple(stub), section.span)))
+            entries.append(
+                (
+                    section,
+                    Mapping(tuple(stub), section.document, section.start, section.end),
+                )
+            )
         elif faulty.get((name,)) == "AR020":
             continue
         elif (name,) in faulty or not isinstance(node, Mapping):

@@ -533,7 +533,9 @@ class _Loader:
         """The extent of an entry; `align` is that of its regions."""
         self._lone(node)
         if not self._one_extent(node, span, name, known):
-            return Bytes(Formula(Int(0), Scalar(0, span)))
+            return Bytes(
+                Formula(Int(0), Scalar(0, node.document, node.start, node.end))
+            )
         if isinstance(shape := node.get("shape"), Sequence):
             if dtype is None:
                 self._report(

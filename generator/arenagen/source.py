@@ -8,10 +8,21 @@ else. Duplicate keys, tags and recursive aliases are problems. Never touches a d
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any, TypeAlias
+from bisect import bisect_right
+from collections.abc import Callable
+from itertools import accumulate
+from sys import intern
+from typing import Any, NoReturn, TypeAlias
 
 import yaml
+from yaml import (
+    AliasEvent,
+    MappingEndEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+    StreamEndEvent,
+)
 
 from .errors import BIDI, InputProblems, Problem, Span
 from .malformed import malformed, not_yaml
@@ -32,6 +43,8 @@ _FLOAT = re.compile(
     r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?"
     r"|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
 )
+# What anything but a text begins with.
+_BEGINS_VALUE = frozenset("~nNtTfF+-.0123456789")
 _MAX_INT_DIGITS = 40
 # What ends a line for YAML, which is more than what ends one for Python's editors.
 _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
@@ -52,23 +65,79 @@ class Text:
     data: bytes
 
 
-@record
-class Scalar:
-    """A scalar with its YAML 1.2 core value.
+class Document:
+    """The text of a file, in which its nodes lie, and the name that problems call it.
 
-    `raw` is its text in the document, which ends at character `end` of `document`.
+    Characters are counted from 0.
     """
 
+    __slots__ = ("_lines", "_starts", "file", "is_simple", "text")
+
+    def __init__(self, text: str, file: str) -> None:
+        self.text = text
+        self.file = file
+        # Nearly all are: line feeds, and characters of ASCII that print.
+        self.is_simple = text.isascii() and text.replace("\n", "").isprintable()
+        self._lines: list[str] = []
+        self._starts: list[int] = []
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Line and column of a character, both from 0."""
+        if not self._starts:
+            self._split()
+        line = bisect_right(self._starts, index) - 1
+        return line, index - self._starts[line]
+
+    def _split(self) -> None:
+        if self.is_simple:
+            self._lines = self.text.split("\n")
+            self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
+        else:
+            self._lines = _BREAK.split(self.text)
+            self._starts = [0, *(each.end() for each in _BREAK.finditer(self.text))]
+
+    def span(self, start: int, end: int) -> Span:
+        """The place of the characters up to `end`, those on their first line."""
+        line, column = self.place(start)
+        source = self._lines[line]
+        length = max(1, min(end - start, len(source) - column))
+        return Span(self.file, line + 1, column + 1, length, source)
+
+    def at(self, mark: Any) -> Span:
+        """The place of a mark of YAML's own, which may be behind the last line."""
+        if not self._starts:
+            self._split()
+        source = self._lines[mark.line] if mark.line < len(self._lines) else ""
+        return Span(self.file, mark.line + 1, mark.column + 1, 1, source)
+
+    def rest(self, index: int) -> str:
+        """What stands from a character on, up to the end of its line."""
+        return _BREAK.split(self.text[index : index + 1000], maxsplit=1)[0]
+
+
+@record
+class Scalar:
+    """A scalar with its YAML 1.2 core value."""
+
     value: Value
-    span: Span = field(compare=False)
-    raw: str = field(default="", compare=False)
-    document: str = field(default="", compare=False)
-    end: int = field(default=0, compare=False)
+    document: Document = field(compare=False)
+    start: int = field(compare=False)
+    end: int = field(compare=False)
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return self.document.span(self.start, self.end)
+
+    @property
+    def raw(self) -> str:
+        """Its text in the document."""
+        return self.document.text[self.start : self.end]
 
     @property
     def rest(self) -> str:
         """What stands behind it on its last line."""
-        return _BREAK.split(self.document[self.end : self.end + 1000], maxsplit=1)[0]
+        return self.document.rest(self.end)
 
 
 @record
@@ -76,7 +145,14 @@ class Sequence:
     """A list of nodes."""
 
     items: tuple[Node, ...]
-    span: Span = field(compare=False)
+    document: Document = field(compare=False)
+    start: int = field(compare=False)
+    end: int = field(compare=False)
+
+    @property
+    def span(self) -> Span:
+        """Where it begins."""
+        return self.document.span(self.start, self.end)
 
 
 @record
@@ -84,7 +160,14 @@ class Mapping:
     """A mapping with string keys, in document order."""
 
     entries: tuple[tuple[Scalar, Node], ...]
-    span: Span = field(compare=False)
+    document: Document = field(compare=False)
+    start: int = field(compare=False)
+    end: int = field(compare=False)
+
+    @property
+    def span(self) -> Span:
+        """Where it begins."""
+        return self.document.span(self.start, self.end)
 
     def get(self, key: str) -> Node | None:
         """The value of a key, or None."""
@@ -146,15 +229,15 @@ def parse(text: str, file: str) -> Node:
     Raises InputProblems with every duplicate key, tag and bad alias, or with the
     first place that is not YAML.
     """
-    composer = _Composer(text, file)
-    if bad := _NOT_YAML.search(text):
-        line, column = composer.place(bad.start())
-        span = Span(file, line + 1, column + 1, 1, composer.lines[line])
+    document = Document(text, file)
+    if not document.is_simple and (bad := _NOT_YAML.search(text)):
+        span = document.span(bad.start(), bad.end())
         raise InputProblems([not_yaml(f"the character {bad[0]!a}", span)])
+    composer = _Composer(document)
     try:
-        node = composer.document()
+        node = composer.root()
     except yaml.MarkedYAMLError as error:
-        raise InputProblems([malformed(error, file, composer.span)]) from None
+        raise InputProblems([malformed(error, file, document.at)]) from None
     except yaml.YAMLError as error:
         what = " ".join(str(error).split())
         raise InputProblems([not_yaml(what, Span(file, 1, 1))]) from None
@@ -175,148 +258,147 @@ def plain(node: Node) -> Any:
 
 
 class _Composer:
-    def __init__(self, text: str, file: str) -> None:
-        self.file = file
-        self.lines = _BREAK.split(text)
-        self.text = text
+    def __init__(self, document: Document) -> None:
+        self.document = document
         self.problems: list[Problem] = []
         self._anchors: dict[str, Node | None] = {}
         self._nodes = 0
         self._aliased = 0
-        self._events: Iterator[Any] = iter(())
-
-    def span(self, start: Any, end: Any = None) -> Span:
-        line = self.lines[start.line] if start.line < len(self.lines) else ""
-        length = 1
-        if end is not None:
-            stop = end.column if end.line == start.line else len(line)
-            length = max(1, stop - start.column)
-        return Span(self.file, start.line + 1, start.column + 1, length, line)
-
-    def place(self, index: int) -> tuple[int, int]:
-        """Line and column of a character, both from 0."""
-        ends = [found.end() for found in _BREAK.finditer(self.text, 0, index)]
-        return len(ends), index - (ends[-1] if ends else 0)
-
-    def document(self) -> Node:
         loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        self._events = iter(yaml.parse(self.text, Loader=loader))
-        next(self._events)
-        first = next(self._events)
-        if isinstance(first, yaml.StreamEndEvent):
+        self._next: Callable[[], Any] = loader(document.text).get_event
+
+    def root(self) -> Node:
+        self._next()
+        first = self._next()
+        if isinstance(first, StreamEndEvent):
             raise InputProblems([self._empty()])
-        node = self._node(next(self._events), 0)
-        next(self._events)
-        after = next(self._events)
+        node = self._node(self._next(), 0)
+        self._next()
+        after = self._next()
         if isinstance(node, Scalar) and node.value is None:
             raise InputProblems([self._empty()])
-        if not isinstance(after, yaml.StreamEndEvent):
-            self._report("AR004", "a second document", self.span(after.start_mark))
+        if not isinstance(after, StreamEndEvent):
+            at = self.document.at(after.start_mark)
+            self._report("AR004", "a second document", at)
         return node
 
     def _empty(self) -> Problem:
         return Problem(
             "AR003",
             "the file is empty",
-            Span(self.file, 1, 1),
+            Span(self.document.file, 1, 1),
             hint="`arenagen generate` reads a schema that begins with `arena:`",
         )
+
+    def _span(self, event: Any) -> Span:
+        return self.document.span(event.start_mark.index, event.end_mark.index)
 
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))
 
     def _node(self, event: Any, depth: int, is_key: bool = False) -> Node:
-        span = self.span(event.start_mark, event.end_mark)
         self._nodes += 1
         if self._nodes > MAX_NODES or self._aliased > MAX_ALIASED:
             most = MAX_ALIASED if self._aliased > MAX_ALIASED else MAX_NODES
-            message = f"more than {most} nodes"
-            raise InputProblems([Problem("AR005", message, span)])
+            self._too_much(event, f"more than {most} nodes")
         if depth > MAX_DEPTH:
-            message = f"nested more than {MAX_DEPTH} deep"
-            raise InputProblems([Problem("AR005", message, span)])
-        if isinstance(event, yaml.AliasEvent):
-            return self._alias(str(event.anchor), span, depth)
+            self._too_much(event, f"nested more than {MAX_DEPTH} deep")
+        kind = type(event)
+        if kind is AliasEvent:
+            return self._alias(event, depth)
         if event.tag is not None:
             tag = str(event.tag).replace("tag:yaml.org,2002:", "!!", 1)
             self._report(
                 "AR006",
                 f"the tag `{tag}`; a schema has none",
-                span,
+                self._span(event),
                 hint="remove it; quote a text that begins with `!`",
             )
         if event.anchor is not None:
             self._anchors[event.anchor] = None
         node: Node
-        if isinstance(event, yaml.ScalarEvent):
-            node = self._scalar(event, span, is_key)
-        elif isinstance(event, yaml.SequenceStartEvent):
-            node = Sequence(tuple(self._items(depth)), span)
+        if kind is ScalarEvent:
+            node = self._scalar(event, is_key)
         else:
-            node = Mapping(tuple(self._entries(depth)), span)
+            start, end = event.start_mark.index, event.end_mark.index
+            if kind is SequenceStartEvent:
+                node = Sequence(self._items(depth + 1), self.document, start, end)
+            else:
+                node = Mapping(self._entries(depth + 1), self.document, start, end)
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
 
-    def _alias(self, anchor: str, span: Span, depth: int) -> Node:
+    def _too_much(self, event: Any, message: str) -> NoReturn:
+        raise InputProblems([Problem("AR005", message, self._span(event))])
+
+    def _alias(self, event: Any, depth: int) -> Node:
+        anchor = str(event.anchor)
         node = self._anchors.get(anchor)
         if node is None:
             what = "itself" if anchor in self._anchors else "nothing before it"
-            self._report("AR007", f"the alias `*{anchor}` stands for {what}", span)
-            return Scalar(None, span)
+            message = f"the alias `*{anchor}` stands for {what}"
+            self._report("AR007", message, self._span(event))
+            start, end = event.start_mark.index, event.end_mark.index
+            return Scalar(None, self.document, start, end)
         count, height = _measure(node)
         self._aliased += count
         if depth + height > MAX_DEPTH:
-            message = f"nested more than {MAX_DEPTH} deep"
-            raise InputProblems([Problem("AR005", message, span)])
+            self._too_much(event, f"nested more than {MAX_DEPTH} deep")
         return node
 
-    def _scalar(self, event: Any, span: Span, is_key: bool) -> Scalar:
+    def _scalar(self, event: Any, is_key: bool) -> Scalar:
         start, end = event.start_mark.index, event.end_mark.index
         if event.anchor is not None or event.tag is not None:
-            shift = _PROPERTIES.match(self.text, start, end)
+            shift = _PROPERTIES.match(self.document.text, start, end)
             start = shift.end() if shift else start
-            line, column = self.place(start)
-            length = max(1, end - start)
-            span = Span(self.file, line + 1, column + 1, length, self.lines[line])
-        raw = self.text[start:end]
         text: str = event.value
         value: Value = text
-        if bad := _CONTROL.search(text):
-            self._report("AR011", f"the control character {bad[0]!a} in a text", span)
-            value = text = ""
-        elif not event.implicit[0] or is_key:
-            # A key is a name: `0:` means the text 0, not a number.
-            value = text
-        elif _INT.fullmatch(text) and len(text) > _MAX_INT_DIGITS:
-            self._report("AR008", f"an integer of {len(text)} digits", span)
+        # Where the document has no control character, an escape may still make one.
+        is_simple = self.document.is_simple and event.style != '"'
+        if not is_simple and (bad := _CONTROL.search(text)):
+            message = f"the control character {bad[0]!a} in a text"
+            self._report("AR011", message, self.document.span(start, end))
+            value = ""
+        elif is_key:
+            # A key is a name: `0:` means the text 0, not a number. Few names are keys
+            # of many mappings.
+            value = intern(text)
+        elif not event.implicit[0]:
+            pass
+        elif len(text) > _MAX_INT_DIGITS and _INT.fullmatch(text):
+            message = f"an integer of {len(text)} digits"
+            self._report("AR008", message, self.document.span(start, end))
             value = 0
         else:
             value = core_value(text)
-        return Scalar(value, span, raw, self.text, end)
+        return Scalar(value, self.document, start, end)
 
-    def _items(self, depth: int) -> Iterator[Node]:
-        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
-            yield self._node(event, depth + 1)
+    def _items(self, depth: int) -> tuple[Node, ...]:
+        items = []
+        while type(event := self._next()) is not SequenceEndEvent:
+            items.append(self._node(event, depth))
+        return tuple(items)
 
-    def _entries(self, depth: int) -> Iterator[tuple[Scalar, Node]]:
-        seen: dict[object, Span] = {}
-        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
-            key = self._node(event, depth + 1, is_key=True)
-            value = self._node(next(self._events), depth + 1)
+    def _entries(self, depth: int) -> tuple[tuple[Scalar, Node], ...]:
+        entries = []
+        seen: dict[str, Scalar] = {}
+        while type(event := self._next()) is not MappingEndEvent:
+            key = self._node(event, depth, is_key=True)
+            value = self._node(self._next(), depth)
             if not isinstance(key, Scalar) or not isinstance(key.value, str):
                 self._report("AR009", "a key that is not a plain word", key.span)
-                continue
-            if key.value in seen:
+            elif key.value in seen:
                 self._report(
                     "AR010",
                     f"the key `{key.value}` stands twice",
                     key.span,
-                    related=(("first", seen[key.value]),),
+                    related=(("first", seen[key.value].span),),
                 )
-                continue
-            seen[key.value] = key.span
-            yield key, value
+            else:
+                seen[key.value] = key
+                entries.append((key, value))
+        return tuple(entries)
 
 
 def _measure(node: Node) -> tuple[int, int]:
@@ -337,6 +419,8 @@ def _measure(node: Node) -> tuple[int, int]:
 
 def core_value(text: str) -> Value:
     """What a plain scalar means in the YAML 1.2 core schema."""
+    if text and text[0] not in _BEGINS_VALUE:
+        return text
     if text in _NULL:
         return None
     if text in _BOOL:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import resources
+from .accepts import accepts
 from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean
 from .source import Mapping, Node, Scalar, Sequence, plain
 
@@ -66,7 +67,10 @@ def check_structure(root: Node, schema: Path | None = None) -> list[Problem]:
     Without a path, as the schema language wants.
     """
     text = (schema or resources.language_schema()).read_text(encoding="utf-8")
-    errors = _validator(json.loads(text)).iter_errors(plain(root))
+    shape = json.loads(text)
+    if accepts(shape, root):
+        return []
+    errors = _validator(shape).iter_errors(plain(root))
     tree = _Tree(root)
     problems = chain.from_iterable(_translate(error, tree) for error in errors)
     return list(islice(problems, MAX_PROBLEMS))

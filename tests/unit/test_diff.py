@@ -162,7 +162,10 @@ def other(value: Any) -> Iterator[Any]:
         case None:
             return
         case Formula():
-            yield Formula(parse("M + 12345"), Scalar("M + 12345", value.scalar.span))
+            scalar = value.scalar
+            text = "M + 12345"
+            again = Scalar(text, scalar.document, scalar.start, scalar.end)
+            yield Formula(parse(text), again)
         case Span():
             return
         case Dtype():
