@@ -580,9 +580,14 @@ class ArenaView:
         return tuple(each for each in self.pointers if not each.called)
 
     @property
-    def uses_stdlib(self) -> tuple[str, ...]:
-        """Imports of typing in the uses module."""
-        return ("from typing import Final" + ", NamedTuple" * bool(self.records),)
+    def uses_typing(self) -> str:
+        """The import from typing in the uses module."""
+        return "from typing import Final" + ", NamedTuple" * bool(self.records)
+
+    @property
+    def limits_passed_on(self) -> str:
+        """The limits as arguments of a call, each by its own name."""
+        return ", ".join(f"{each.name}={each.name}" for each in self.limits)
 
     @property
     def other_limits(self) -> tuple[LimitView, ...]:
