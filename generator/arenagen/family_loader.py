@@ -15,6 +15,7 @@ from .family import FUNCTIONS, Family, Indexes, Key, Words
 from .formula import (
     FUNCTION_HINTS,
     TYPE_WORDS,
+    Expr,
     FormulaError,
     Type,
     UnknownFunction,
@@ -60,6 +61,7 @@ class _Loader:
         self._nodes = {
             str(key.value): (key, node) for key, node in _in(root, "families")
         }
+        self._trees: dict[str, Expr] = {}
         self._families: dict[str, Family] = {}
         self._words: dict[str, Words] = {}
         for key, node in _in(root, "words"):
@@ -229,7 +231,7 @@ class _Loader:
 
     def _formula(self, node: Node) -> Formula:
         assert isinstance(node, Scalar)
-        formula, problem = parse_formula(node)
+        formula, problem = parse_formula(node, self._trees)
         if problem is not None:
             self.problems.append(problem)
         return formula
