@@ -473,7 +473,7 @@ def infer(
 ) -> Type:
     """The type of a formula. Raises FormulaError at the first fault in it."""
 
-    def expect(child: Expr, wanted: Type, where: str) -> None:
+    def expect(child: Expr, wanted: Type, where: str, *parts: object) -> None:
         found = visit(child)
         if found != wanted:
             hint = ""
@@ -482,23 +482,24 @@ def infer(
             elif wanted == "bool" and found == "int":
                 hint = "compare it, as in `… > 0`"
             raise FormulaError(
-                f"{where} is {TYPE_WORDS[found]}; it must be {TYPE_WORDS[wanted]}",
+                f"{where.format(*parts)} is {TYPE_WORDS[found]}; "
+                f"it must be {TYPE_WORDS[wanted]}",
                 child.at,
                 hint,
             )
 
     def visit(node: Expr) -> Type:
         match node:
+            case Name(name):
+                if name not in name_types:
+                    raise UnknownName(name, node.at)
+                return name_types[name]
             case Int():
                 return "int"
             case Bool():
                 return "bool"
             case Str():
                 return "str"
-            case Name(name):
-                if name not in name_types:
-                    raise UnknownName(name, node.at)
-                return name_types[name]
             case Unary("-", operand):
                 expect(operand, "int", "the operand of `-`")
                 return "int"
@@ -506,8 +507,8 @@ def infer(
                 expect(operand, "bool", "the operand of `not`")
                 return "bool"
             case Binary(op, left, right):
-                expect(left, "int", f"the left side of `{op}`")
-                expect(right, "int", f"the right side of `{op}`")
+                expect(left, "int", "the left side of `{}`", op)
+                expect(right, "int", "the right side of `{}`", op)
                 if op in ("//", "%") and right == Int(0):
                     raise FormulaError("a division by zero", right.at)
                 return "int"
@@ -515,7 +516,7 @@ def infer(
                 return comparison(op, left, right)
             case Logic(op, items):
                 for item in items:
-                    expect(item, "bool", f"an operand of `{op}`")
+                    expect(item, "bool", "an operand of `{}`", op)
                 return "bool"
             case IfElse(condition, then, other):
                 expect(condition, "bool", "the condition of `if`")
@@ -542,7 +543,7 @@ def infer(
                     "it must be a list",
                     right.at,
                 )
-            expect(left, "str" if element == "str" else "int", f"the left of `{op}`")
+            expect(left, "str" if element == "str" else "int", "the left of `{}`", op)
             return "bool"
         if first != second:
             raise FormulaError(
@@ -571,7 +572,7 @@ def infer(
         for position, (argument, kind) in enumerate(
             zip(node.arguments, wanted, strict=True), start=1
         ):
-            expect(argument, kind, f"argument {position} of `{node.name}`")
+            expect(argument, kind, "argument {} of `{}`", position, node.name)
         if node.name in ("align", "cdiv") and node.arguments[1] == Int(0):
             raise FormulaError("a division by zero", node.arguments[1].at)
         return signature.result
