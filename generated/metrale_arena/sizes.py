@@ -778,7 +778,7 @@ class BufferSizes(NamedTuple):
             0,
         )
         if max(sizes) > MAX_SIZE:
-            inputs = {name: getattr(config, name) for name in config.__slots__}
+            inputs = config._asdict()
             inputs |= {
                 "max_batch_tokens": max_batch_tokens,
                 "max_seq_len": max_seq_len,

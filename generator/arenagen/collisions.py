@@ -16,7 +16,7 @@ from .evaluate import EvaluationError, Scope, Value
 from .formula import Expr, Int, Name, Type, walk
 from .model import Layout, Lever, Limit, Region, Regions
 from .record import record
-from .sizing import Inputs, Sizing
+from .sizing import Inputs, Known, Sizing
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
 Case: TypeAlias = Mapping[str, Value]
@@ -175,7 +175,7 @@ def _collisions(
             },
             target={each.name: each.default for each in schema.target},
         ),
-        symbols,
+        Known(schema, symbols),
     )
     scope: Scope = sizing
     if layout is not None:

@@ -49,23 +49,17 @@ def evaluate(expr: Expr, scope: Scope) -> Value:
 
     Raises EvaluationError for a division by zero or a list without a fitting element.
     """
-
-    def number(node: Expr) -> int:
-        result = evaluate(node, scope)
-        assert isinstance(result, int)
-        return result
-
     match expr:
         case Int(value) | Bool(value) | Str(value):
             return value
         case Name(name):
             return scope.value(name)
         case Unary("-", operand):
-            return -number(operand)
+            return -_number(operand, scope)
         case Unary(_, operand):
             return not evaluate(operand, scope)
         case Binary(op, left, right):
-            return _arithmetic(expr, op, number(left), number(right))
+            return _arithmetic(expr, op, _number(left, scope), _number(right, scope))
         case Compare(op, left, right):
             return _compare(op, evaluate(left, scope), evaluate(right, scope))
         case Logic("and", items):
@@ -77,6 +71,12 @@ def evaluate(expr: Expr, scope: Scope) -> Value:
         case Call(name, arguments):
             values = [evaluate(argument, scope) for argument in arguments]
             return _call(expr, name, values, scope)
+
+
+def _number(expr: Expr, scope: Scope) -> int:
+    value = evaluate(expr, scope)
+    assert isinstance(value, int)
+    return value
 
 
 def _arithmetic(expr: Expr, op: str, left: int, right: int) -> int:

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from .errors import ArenagenError
-from .evaluate import EvaluationError
 from .model import Buffer, Formula, Limit, Schema, Uses
 from .monotone import Trend, extent_trend, trend
-from .record import record, replace
-from .sizing import MAX_SIZE, ArenaSize, Inputs, Sizing, SizingError, size_arena
+from .points import Points
+from .record import record
+from .sizing import MAX_SIZE, ArenaSize, Inputs
 from .symbols import Symbols
 
 # Values that are tried one by one where sizes are not shown to grow; some seconds.
 MAX_SCAN = 4096
+# A range that is halved; a longer one is cut by doublings first.
+NEAR = 1 << 20
 # Values behind the answer over which growth is averaged: whole tiles of any kernel.
 GROWTH_SPAN = 1024
 
@@ -81,19 +83,18 @@ class _Search:
     def __init__(
         self, schema: Schema, inputs: Inputs, limit: Limit, budget: int
     ) -> None:
-        self.schema = schema
-        self.inputs = inputs
         self.limit = limit
         self.budget = budget
         self.maximum = MAX_SIZE if limit.maximum is None else limit.maximum
-        self.symbols = Symbols(schema)
-        self.unproven = unproven(schema, limit.name, self.symbols)
+        self.points = Points(schema, inputs, limit.name)
+        self.unproven = unproven(schema, limit.name, Symbols(schema))
+        self.proven = {each.name for each in schema.buffers} - {*self.unproven}
 
     def answer(self) -> Fit:
         # Without a size at the minimum, its own error says why.
-        smallest = self.arena(self.limit.minimum)
+        smallest = self.points.arena(self.limit.minimum)
         value = self.largest()
-        size = smallest if value is None else self.arena(value)
+        size = smallest if value is None else self.points.arena(value)
         beyond = None
         if value is not None and value < self.maximum:
             beyond = self.total(value + 1)
@@ -109,19 +110,10 @@ class _Search:
             unproven=self.unproven,
         )
 
-    def at(self, value: int) -> Inputs:
-        limits = {**self.inputs.limits, self.limit.name: value}
-        return replace(self.inputs, limits=limits)
-
-    def arena(self, value: int) -> ArenaSize:
-        return size_arena(self.schema, self.at(value))
-
     def total(self, value: int) -> int | None:
         """Bytes at a value; None where it has no size."""
-        try:
-            return self.arena(value).total_bytes
-        except SizingError:
-            return None
+        size = self.points.find(value)
+        return None if size is None else size.total_bytes
 
     def fits(self, value: int) -> bool:
         total = self.total(value)
@@ -131,16 +123,8 @@ class _Search:
         """Whether the buffers that grow fit; where they do not, nothing beyond fits."""
         if not self.unproven:
             return self.fits(value)
-        sizing = Sizing(self.schema, self.at(value), self.symbols)
-        total = 0
-        try:
-            trimmed = set(sizing.trimmed())
-            for buffer in self.schema.buffers:
-                if buffer.name not in self.unproven:
-                    total += sizing.buffer(buffer, buffer.name in trimmed).nbytes
-        except (EvaluationError, SizingError):
-            return False
-        return total <= self.budget
+        total = self.points.total_of(value, self.proven)
+        return total is not None and total <= self.budget
 
     def largest(self) -> int | None:
         if self.fits(self.maximum):
@@ -167,7 +151,7 @@ class _Search:
         if self.may_fit(high):
             return high
         while high - low > 1:
-            middle = (low + high) // 2
+            middle = _between(low, high)
             if self.may_fit(middle):
                 low = middle
             else:
@@ -178,9 +162,8 @@ class _Search:
         if value is None or value == self.limit.minimum:
             return {}
         span = min(value - self.limit.minimum, GROWTH_SPAN)
-        try:
-            before = self.arena(value - span)
-        except SizingError:
+        before = self.points.find(value - span)
+        if before is None:
             return {}
         pairs = zip(size.buffers, before.buffers, strict=True)
         return {
@@ -188,6 +171,16 @@ class _Search:
             for each, below in pairs
             if each.nbytes != below.nbytes
         }
+
+
+def _between(low: int, high: int) -> int:
+    """A value between both, apart from them by as many doublings where they are far.
+
+    Most limits are far below the largest value that there is.
+    """
+    power = 1 << (low.bit_length() + high.bit_length()) // 2
+    far = high - low > NEAR and low < power < high
+    return power if far else (low + high) // 2
 
 
 def unproven(schema: Schema, limit: str, symbols: Symbols) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ class _ArenaLowering(BufferLowering):
                     "int",
                     str(each.default),
                     each.doc,
-                    f"check_int({quote(each.name)}, self.{each.name}, {each.minimum})",
+                    f"check_int({quote(each.name)}, {each.name}, {each.minimum})",
                 )
                 for each in schema.target
             ),
@@ -125,6 +125,10 @@ class _ArenaLowering(BufferLowering):
         uses.add("runtime.numeric", "check_size")
         uses.add("sizes", "BufferSizes")
         uses.add("target", "DEFAULT_TARGET", "Target")
+        for module in ("config", "levers", "target"):
+            modules[module].add("runtime.record", "Record")
+        if self.schema.target:
+            modules["target"].add("runtime.numeric", "check_int")
         for field in self.schema.config:
             modules["config"].add("runtime.numeric", CHECKS[field.type])
         arena = modules["arena"]
@@ -138,7 +142,6 @@ class _ArenaLowering(BufferLowering):
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
         arena.add("runtime.errors", "format_bytes", "spelling_hint")
         arena.add("inputs", "Inputs")
-        arena.add("runtime.host", "HostBackend")
         arena.add("runtime.numeric", "check_int")
         arena.add("runtime.memory", "Member", "Placement", "new_clear", "new_memory")
         if self.schema.groups:

@@ -411,6 +411,13 @@ class ArenaView:
         return any(field.derived for field in self.fields)
 
     @property
+    def config_imports(self) -> tuple[str, ...]:
+        """What the config takes from the standard library."""
+        reads = ("from collections.abc import Mapping", "from os import PathLike")
+        lines = reads if self.families else ()
+        return (*lines, "from typing import Any, Final") if self.derives else lines
+
+    @property
     def exports(self) -> tuple[str, ...]:
         """Public names of the package, in isort's order."""
         names = {*PUBLIC, self.class_name}

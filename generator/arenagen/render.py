@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import resources
-from .breaking import WIDTH
 from .formula import quote
 from .header import header
 from .leaves import Unknown
@@ -20,6 +19,7 @@ from .lower_families import FamiliesView
 from .lower_scope import python_literal
 from .plan import ArenaView
 from .plan_parts import lower_first
+from .settled import WIDTH
 from .style import styled
 
 if TYPE_CHECKING:

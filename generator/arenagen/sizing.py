@@ -7,6 +7,7 @@ the other is straight-line Python, and tests hold them equal.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from .describe import extent_text
 from .errors import ArenagenError
@@ -171,14 +172,56 @@ def size_arena(schema: Schema, inputs: Inputs) -> ArenaSize:
     return ArenaSize(inputs, tuple(Sizing(schema, inputs).buffers()))
 
 
+class Known:
+    """What is known of a schema whatever its inputs, each part worked out once."""
+
+    def __init__(self, schema: Schema, symbols: Symbols | None = None) -> None:
+        self.schema = schema
+        self.symbols = symbols or Symbols(schema)
+        self._texts: dict[str, tuple[str, str]] = {}
+
+    @cached_property
+    def lets(self) -> tuple[str, ...]:
+        """The lets that sizes read, also through one another, those read first."""
+        exprs = [trim.when.expr for trim in self.schema.trims]
+        for buffer in self.schema.buffers:
+            exprs += _formulas(buffer)
+        lets = {each.name: each.value.expr for each in self.schema.lets}
+        return tuple(_read(exprs, lets))
+
+    def texts(self, buffer: Buffer) -> tuple[str, str]:
+        """The gate and the extent of a buffer, as the schema spells them."""
+        if buffer.name not in self._texts:
+            gate = spell(buffer.when.expr) if buffer.when else ""
+            self._texts[buffer.name] = gate, extent_text(buffer.extent)
+        return self._texts[buffer.name]
+
+    def folded(self, schema: Schema, lets: tuple[str, ...]) -> Known:
+        """The same of this schema once it is folded, with the lets that are left.
+
+        The texts stay as they were written.
+        """
+        folded = Known(schema)
+        folded.lets = lets
+        for buffer in self.schema.buffers:
+            folded._texts[buffer.name] = self.texts(buffer)
+        return folded
+
+
 class Sizing(Scope):
     """The global scope: inputs, constants and lets, each evaluated once."""
 
     def __init__(
-        self, schema: Schema, inputs: Inputs, symbols: Symbols | None = None
+        self,
+        schema: Schema,
+        inputs: Inputs,
+        known: Known | None = None,
+        values: Mapping[str, Value] | None = None,
     ) -> None:
+        """`values` holds lets that have been evaluated."""
         self.schema = schema
-        self.symbols = symbols or Symbols(schema)
+        self.known = known or Known(schema)
+        self.symbols = self.known.symbols
         self.inputs = inputs
         self._values: dict[str, Value] = {
             **inputs.config,
@@ -186,6 +229,7 @@ class Sizing(Scope):
             **inputs.levers,
             **inputs.target,
             **{each.name: each.value for each in schema.constants},
+            **(values or {}),
         }
 
     def value(self, name: str) -> Value:
@@ -223,15 +267,11 @@ class Sizing(Scope):
         The emitted code does so before it looks at any gate, so that a let without a
         value is an error even where no size needs it.
         """
-        exprs = [trim.when.expr for trim in self.schema.trims]
-        for buffer in self.schema.buffers:
-            exprs += _formulas(buffer)
-        lets = {each.name: each.value.expr for each in self.schema.lets}
-        for name in _read(exprs, lets):
+        for name in self.known.lets:
             try:
                 self.value(name)
             except EvaluationError as error:
-                inputs = self._inputs_of([lets[name]])
+                inputs = self._inputs_of([self.symbols.lets[name].value.expr])
                 raise SizingError(f"{name}: {error}, with {inputs}") from None
 
     def buffers(self) -> Iterator[BufferSize]:
@@ -241,11 +281,7 @@ class Sizing(Scope):
             try:
                 yield self.buffer(buffer, buffer.name in trimmed)
             except EvaluationError as error:
-                formulas = _formulas(buffer)
-                for call in layout_calls(buffer.extent):
-                    layout = self.symbols.layouts[call.layout]
-                    formulas += layout_formulas(layout, self.symbols)
-                inputs = self._inputs_of(formulas)
+                inputs = self._inputs_of(size_formulas(buffer, self.symbols))
                 raise SizingError(f"{buffer.name}: {error}, with {inputs}") from None
 
     def trimmed(self) -> Iterator[str]:
@@ -276,16 +312,17 @@ class Sizing(Scope):
             raise EvaluationError(
                 f"{nbytes} bytes is {why}: {extent_text(buffer.extent)}"
             )
+        gate, text = self.known.texts(buffer)
         return BufferSize(
             name=buffer.name,
             nbytes=0 if trimmed else nbytes,
             trimmed=nbytes if trimmed else 0,
             dtype=dtype,
             shape=shape,
-            gate=spell(buffer.when.expr) if buffer.when else "",
+            gate=gate,
             active=active and not trimmed,
             use=use,
-            extent=extent_text(buffer.extent),
+            extent=text,
         )
 
     def open_bytes(self, buffer: Buffer) -> tuple[str, SingleExtent | None, int]:
@@ -432,6 +469,14 @@ class Local(Scope):
 
     def call(self, name: str, arguments: Sequence[Value]) -> Value:
         return self._outer.call(name, arguments)
+
+
+def size_formulas(buffer: Buffer, symbols: Symbols) -> list[Expr]:
+    """Every formula that a buffer's size depends on, those of its layouts too."""
+    formulas = _formulas(buffer)
+    for call in layout_calls(buffer.extent):
+        formulas += layout_formulas(symbols.layouts[call.layout], symbols)
+    return formulas
 
 
 def _formulas(buffer: Buffer) -> list[Expr]:

@@ -13,7 +13,7 @@ from .members import region_members, whole_members
 from .model import Group, Schema
 from .placement import slab_offsets
 from .record import record, replace
-from .sizing import Inputs, Sizing, size_arena
+from .sizing import Inputs, Known, Sizing, size_arena
 from .symbols import Symbols
 
 Placement: TypeAlias = Literal["separate", "slab"]
@@ -90,7 +90,7 @@ def _region_pieces(
 ) -> Pieces:
     """The regions of a group that exist, those side by side as one."""
     symbols = Symbols(schema)
-    sizing = Sizing(schema, inputs, symbols)
+    sizing = Sizing(schema, inputs, Known(schema, symbols))
     found: Pieces = {}
     for member in region_members(schema, symbols, group.name):
         capacity = full[member.buffer.name]

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import Context
 from click.testing import CliRunner, Result
 
 import oracle
@@ -1301,7 +1302,16 @@ def test_the_command_and_the_module_are_the_same() -> None:
 
 def test_help_names_every_command_and_option() -> None:
     shown = run("--help").stdout
-    for name, command in cli.commands.items():
+    commands = {path.stem for path in (ROOT / "generator/arenagen/commands").iterdir()}
+    commands -= {"__init__", "__pycache__", "console", "inputs", "options"}
+    commands -= {"recording", "watching"}
+    assert {name.replace("-", "_") for name in cli.commands} == commands
+    context = Context(cli)
+    for name, listed in cli.commands.items():
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert command.name == listed.name == name
+        assert command.get_short_help_str(200) == listed.get_short_help_str(200)
         assert f"\n  {name} " in shown
         text = run(name, "-h").stdout
         for parameter in command.params:
@@ -1313,15 +1323,19 @@ def test_an_unknown_command_or_option_is_told(arguments: list[str]) -> None:
     assert "No such " in run(*arguments, code=2).stderr
 
 
+def test_a_command_that_is_misspelt_is_guessed() -> None:
+    assert "Did you mean one of: 'check', " in run("chek", code=2).stderr
+
+
 def modules_of(*arguments: str | Path) -> set[str]:
-    """The top-level modules that a command imports."""
+    """The top-level modules that a command imports, and all of arenagen."""
     script = (
         "import sys\n"
         "from arenagen.start import main\n"
         f"sys.argv = {['arenagen', *map(os.fspath, arguments)]!r}\n"
         "try:\n    main()\n"
         "except SystemExit as error:\n    assert not error.code, error.code\n"
-        "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)\n"
+        "print(*sys.modules, file=sys.stderr)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -1330,7 +1344,10 @@ def modules_of(*arguments: str | Path) -> set[str]:
         check=True,
         timeout=120,
     )
-    return set(done.stderr.split())
+    return {
+        name if name.startswith("arenagen.") else name.split(".")[0]
+        for name in done.stderr.split()
+    }
 
 
 HEAVY = {"black", "jinja2", "jsonschema", "yaml", "rich", "cuda", "numpy"}
@@ -1345,6 +1362,11 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     modules = modules_of(*arguments)
     assert ("click" in modules) is ("--help" in arguments)
     assert modules & HEAVY == set()
+
+
+def test_help_imports_no_command() -> None:
+    ours = {name for name in modules_of("--help") if name.startswith("arenagen.")}
+    assert ours == {"arenagen.start", "arenagen.cli"}
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from arenagen.errors import ArenagenError
 from arenagen.fit import FitError, find_limit, fit
 from arenagen.load import load
 from arenagen.model import Schema
+from arenagen.points import Points
 from arenagen.record import replace
 from arenagen.sizing import Inputs, SizingError, complete_inputs
 from expected_configs import EXPECTED
@@ -197,6 +198,46 @@ def test_values_are_tried_one_by_one_to_an_end(monkeypatch: pytest.MonkeyPatch) 
     )
     monkeypatch.setattr(fitting, "MAX_SCAN", 200)
     assert small(cache, 100).value == 49
+
+
+@pytest.fixture
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The values of a limit at which sizes are worked out, one by one."""
+    values: list[int] = []
+    for name in ("_evaluated", "total_of"):
+        work = getattr(Points, name)
+
+        def counted(points: Points, value: int, *of: Any, work: Any = work) -> Any:
+            values.append(value)
+            return work(points, value, *of)
+
+        monkeypatch.setattr(Points, name, counted)
+    return values
+
+
+@pytest.mark.parametrize("mebibytes", [200, 400, 1500, 24 * 1024, 200 * 1024])
+@pytest.mark.parametrize("stem", MODELS)
+def test_a_million_token_limits_take_few_evaluations(
+    stem: str, mebibytes: int, evaluated: list[int]
+) -> None:
+    limit = replace(SCHEMA.token_limit, maximum=2**20)
+    found = fit(SCHEMA, inputs_of(stem), limit, mebibytes * 2**20)
+    assert found.unproven == ()
+    assert found.maximum == 2**20
+    assert 2 <= len(evaluated) <= 25
+    assert len({*evaluated}) == len(evaluated)
+
+
+def test_limits_without_a_maximum_take_little_more(evaluated: list[int]) -> None:
+    for gibibytes in (1, 24, 2**20, 2**32):
+        evaluated.clear()
+        found = fit(
+            SCHEMA, inputs_of("Qwen3-32B"), SCHEMA.token_limit, gibibytes * 2**30
+        )
+        assert found.value is not None
+        assert found.maximum == 2**63 - 1
+        assert len(evaluated) <= 60
+    assert found.value > 2**40
 
 
 def test_no_size_at_the_minimum_is_told_as_such() -> None:

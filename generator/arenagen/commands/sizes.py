@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +15,7 @@ from .options import ModelCommand, ModelOptions, exits, model_options
 if TYPE_CHECKING:
     from ..accounts import By
     from ..model import Schema
-    from ..sizing import Inputs
+    from ..sizing import ArenaSize, Inputs
 
 
 @click.command(cls=ModelCommand)
@@ -46,7 +47,6 @@ def sizes(options: ModelOptions, style: str, by: By | None, trimmed: bool) -> in
     limits, and in JSON and CSV every buffer for each.
     """
     from .. import report, totals
-    from ..sizing import size_arena
 
     checked = load_checked(options.schema or default_schema())
     model = checked.schema if trimmed else replace(checked.schema, trims=())
@@ -54,9 +54,7 @@ def sizes(options: ModelOptions, style: str, by: By | None, trimmed: bool) -> in
     if by is not None:
         _print_accounts(model, asked, by, style)
         return 0
-    found = [
-        (name, size_arena(model, inputs)) for name, inputs in progress(asked, "sizing")
-    ]
+    found = list(_sized(model, asked, len(options.tokens)))
     grid = len(options.tokens) > 1
     match style:
         case "json":
@@ -76,6 +74,23 @@ def sizes(options: ModelOptions, style: str, by: By | None, trimmed: bool) -> in
             for name, size in found:
                 console.print(report.as_table(name, size, console.width))
     return 0
+
+
+def _sized(
+    schema: Schema, asked: list[tuple[str, Inputs]], several: int
+) -> Iterator[tuple[str, ArenaSize]]:
+    """The sizes under all inputs; `several` in a row differ by their tokens alone."""
+    from ..points import Points
+    from ..sizing import size_arena
+
+    limit = schema.token_limit.name
+    for place, (name, inputs) in enumerate(progress(asked, "sizing")):
+        if several < 2:
+            yield name, size_arena(schema, inputs)
+            continue
+        if place % several == 0:
+            points = Points(schema, inputs, limit)
+        yield name, points.arena(inputs.limits[limit])
 
 
 def _print_accounts(

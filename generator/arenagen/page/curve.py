@@ -7,18 +7,12 @@ samples until it lies between two neighbouring token counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 
 from ..model import Schema, Uses
+from ..points import Points
 from ..record import record, replace
-from ..sizing import (
-    ArenaSize,
-    BufferSize,
-    Inputs,
-    SizingError,
-    size_arena,
-)
+from ..sizing import ArenaSize, BufferSize, Inputs
 
 # Samples between a power of two and the next.
 PER_OCTAVE = 8
@@ -124,8 +118,9 @@ def size_curve(schema: Schema, inputs: Inputs) -> Curve:
     """
     limit = schema.token_limit
     most = inputs.limits[limit.name]
-    at = _evaluator(schema, inputs)
-    size_arena(schema, inputs)
+    points = Points(schema, inputs, limit.name)
+    points.arena(most)
+    at = points.find
 
     samples: list[Sample] = []
     missing: list[int] = []
@@ -166,21 +161,6 @@ def largest_buffer(size: ArenaSize) -> BufferSize | None:
     return largest if largest is not None and largest.nbytes else None
 
 
-def _evaluator(schema: Schema, inputs: Inputs) -> Callable[[int], ArenaSize | None]:
-    """The sizes at a token count, each worked out once; None where there are none."""
-    name = schema.token_limit.name
-
-    @cache
-    def at(tokens: int) -> ArenaSize | None:
-        limits = {**inputs.limits, name: tokens}
-        try:
-            return size_arena(schema, replace(inputs, limits=limits))
-        except SizingError:
-            return None
-
-    return at
-
-
 def _crossovers(schema: Schema, inputs: Inputs) -> list[Crossover]:
     """The crossovers of every buffer with uses, by token count, then schema order.
 
@@ -188,10 +168,10 @@ def _crossovers(schema: Schema, inputs: Inputs) -> list[Crossover]:
     """
     buffers = tuple(each for each in schema.buffers if isinstance(each.extent, Uses))
     bare = tuple(replace(each, min_bytes=None) for each in buffers)
-    sized = _evaluator(replace(schema, buffers=buffers), inputs)
-    unfloored = _evaluator(replace(schema, buffers=bare), inputs)
-
     limit = schema.token_limit
+    sized = Points(replace(schema, buffers=buffers), inputs, limit.name).find
+    unfloored = Points(replace(schema, buffers=bare), inputs, limit.name).find
+
     counts = token_counts(limit.minimum, inputs.limits[limit.name], DENSE)
     found: list[Crossover] = []
     for place, buffer in enumerate(buffers):
