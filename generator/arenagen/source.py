@@ -184,6 +184,21 @@ class Mapping:
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 
+class Places:
+    """Where nodes that have a name stand, worked out when a problem asks."""
+
+    __slots__ = ("_nodes",)
+
+    def __init__(self, nodes: dict[str, Node]) -> None:
+        self._nodes = nodes
+
+    def __getitem__(self, name: str) -> Span:
+        return self._nodes[name].span
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._nodes
+
+
 def decode(data: bytes, file: str) -> str:
     """The text of a file: UTF-8, with or without a BOM, any line ends.
 
