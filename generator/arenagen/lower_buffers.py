@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from . import naming
 from .describe import buffer_details, extent_text
@@ -155,20 +155,22 @@ class BufferLowering(UseLowering):
             yield from (each for each in optional if each)
         yield from (trim.when for trim in self.schema.trims)
 
-    def shape_locals(self) -> tuple[StatementView, ...]:
+    def shape_locals(self, buffers: Sequence[Buffer]) -> tuple[StatementView, ...]:
         """Everything that the shapes share."""
         exprs: list[Expr] = []
-        for buffer, use, dims in self.shaped():
+        for buffer, use, dims in self.shaped(buffers):
             gates = (buffer.when, use.when if use else None)
             exprs += [formula.expr for formula in (*dims, *gates) if formula]
         return self.shared_locals(self.sizes_scope("shapes"), exprs)
 
-    def shaped(self) -> Iterator[tuple[Buffer, Use | None, tuple[Formula, ...]]]:
+    def shaped(
+        self, buffers: Sequence[Buffer]
+    ) -> Iterator[tuple[Buffer, Use | None, tuple[Formula, ...]]]:
         """Every buffer, or each of its uses with a shape; no dimensions for bytes.
 
         A buffer whose shaped uses may all be off stands beside them by itself.
         """
-        for buffer in self.schema.buffers:
+        for buffer in buffers:
             uses = buffer.extent.items if isinstance(buffer.extent, Uses) else ()
             shapes = [use for use in uses if isinstance(use.extent, Shape)]
             if isinstance(buffer.extent, Shape):
@@ -179,10 +181,10 @@ class BufferLowering(UseLowering):
                 assert isinstance(use.extent, Shape)
                 yield buffer, use, use.extent.dims
 
-    def shapes(self) -> tuple[ShapeView, ...]:
+    def shapes(self, buffers: Sequence[Buffer]) -> tuple[ShapeView, ...]:
         """The shape of every buffer, or of each of its uses."""
         scope = self.sizes_scope("shapes")
-        return tuple(self.shape(scope, *each) for each in self.shaped())
+        return tuple(self.shape(scope, *each) for each in self.shaped(buffers))
 
     def shape(
         self, scope: Scope, buffer: Buffer, use: Use | None, dims: tuple[Formula, ...]
