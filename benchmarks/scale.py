@@ -123,9 +123,9 @@ def stages(count: int) -> dict[str, float]:
         raise SystemExit("\n".join(map(str, problems)))
     view = stage("lower", lower, loaded)
     files = {}
-    for module in render.MODULES:
-        text = stage("render", render.raw_module, module, view)
-        files[f"{module}.py"] = header("scale.yaml") + stage("format", styled, text)
+    for path, template, seen in render.modules(view):
+        text = stage("render", template.render, view=seen)
+        files[path] = header("scale.yaml") + stage("format", styled, text)
     with tempfile.TemporaryDirectory() as folder:
         stage("write", disk.write, Path(folder) / "out", files)
     found["all"] = sum(found.values())

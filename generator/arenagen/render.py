@@ -6,12 +6,14 @@ Black itself is slow, and forms only what `style` does not know.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from . import resources
 from .header import header
 from .leaves import Unknown
 from .lower_families import FamiliesView
 from .lower_scope import python_literal
-from .plan import ArenaView
+from .plan import CHUNKED, ArenaView
 from .settled import WIDTH
 from .style import styled
 from .template import Filters, Template
@@ -53,9 +55,9 @@ def render(
 
     `source` is the file name of the schema, for the header.
     """
-    files = {f"{module}.py": _module(module, view) for module in MODULES}
+    files = {path: _module(template, seen) for path, template, seen in modules(view)}
     if families is not None:
-        files["families.py"] = _module("families", families)
+        files["families.py"] = _module(_template("families"), families)
     unread = set()
     if families is None:
         unread.add(FAMILIES_RUNTIME)
@@ -71,17 +73,28 @@ def render(
     }
 
 
-def _module(module: str, view: object) -> str:
-    text = raw_module(module, view)
+def modules(view: ArenaView) -> Iterator[tuple[str, Template, ArenaView]]:
+    """The path of each module of a package, its template, and what that sees."""
+    for module in MODULES:
+        template = _template(module)
+        parts = view.chunks if module in CHUNKED else ()
+        yield f"{module}.py", template, view.join if parts else view
+        if module in ("pointers", "uses"):
+            parts = view.pointer_chunks
+        for each in parts:
+            yield f"{module}{each.suffix}.py", template, each
+
+
+def _template(module: str) -> Template:
+    return Template(resources.template(module), FILTERS)
+
+
+def _module(template: Template, view: object) -> str:
+    text = template.render(view=view)
     try:
         return styled(text)
     except Unknown:
         return black_format(text)
-
-
-def raw_module(module: str, view: object) -> str:
-    """The text of one module, not yet in black's form."""
-    return Template(resources.template(module), FILTERS).render(view=view)
 
 
 def black_format(text: str) -> str:
