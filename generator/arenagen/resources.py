@@ -28,8 +28,7 @@ def templates() -> Path:
 
 def template(module: str) -> str:
     """The template of one emitted module."""
-    with open(find(f"templates/{module}.py.jinja"), encoding="utf-8") as file:
-        return file.read()
+    return (templates() / f"{module}.py.jinja").read_text(encoding="utf-8")
 
 
 def runtime_modules() -> list[tuple[str, str]]:
