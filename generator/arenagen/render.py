@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -49,16 +49,22 @@ SHARD_RUNTIME = "shard.py"
 
 
 def render(
-    view: ArenaView, families: FamiliesView | None, source: str
+    view: ArenaView,
+    families: FamiliesView | None,
+    source: str,
+    rendered: Callable[[int, int], None] = lambda done, of: None,
 ) -> dict[str, str]:
     """Every file of the package, by its path in the package's folder.
 
-    `source` is the file name of the schema, for the header.
+    `source` is the file name of the schema, for the header. rendered: told how many
+    modules are done, and of how many.
     """
     environment = _environment()
-    files = {
-        path: _module(environment, module, seen) for path, module, seen in modules(view)
-    }
+    files = {}
+    wanted = list(modules(view))
+    for done, (path, module, seen) in enumerate(wanted):
+        rendered(done, len(wanted))
+        files[path] = _module(environment, module, seen)
     if families is not None:
         files["families.py"] = _module(environment, "families", families)
     unread = set()
