@@ -6,7 +6,7 @@ Black itself is slow, and forms only what `style` does not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from . import resources
 from .header import header
@@ -49,13 +49,21 @@ SHARD_RUNTIME = "shard.py"
 
 
 def render(
-    view: ArenaView, families: FamiliesView | None, source: str
+    view: ArenaView,
+    families: FamiliesView | None,
+    source: str,
+    rendered: Callable[[int, int], None] = lambda done, of: None,
 ) -> dict[str, str]:
     """Every file of the package, by its path in the package's folder.
 
-    `source` is the file name of the schema, for the header.
+    `source` is the file name of the schema, for the header. rendered: told how many
+    modules are done, and of how many.
     """
-    files = {path: _module(template, seen) for path, template, seen in modules(view)}
+    files = {}
+    wanted = list(modules(view))
+    for done, (path, template, seen) in enumerate(wanted):
+        rendered(done, len(wanted))
+        files[path] = _module(template, seen)
     if families is not None:
         files["families.py"] = _module(_template("families"), families)
     unread = set()
