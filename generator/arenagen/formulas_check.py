@@ -354,7 +354,9 @@ class _Types:
 
     def _symbol_for(self, name: str, known: Iterable[str]) -> str:
         """The symbol of tokens for one letter that is like no name, empty otherwise."""
-        symbol = self.symbols.schema.token_limit.symbol
+        limits = self.symbols.schema.limits
+        # There may be none, which is told too.
+        symbol = next((limit.symbol for limit in limits if limit.tokens), None)
         alone = len(name) == 1 and nearest(name, known) is None
         return symbol if alone and symbol and name not in NAME_HINTS else ""
 
