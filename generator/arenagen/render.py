@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from .header import header
 from .leaves import Unknown
 from .lower_families import FamiliesView
 from .lower_scope import python_literal
-from .plan import ArenaView
+from .plan import CHUNKED, ArenaView
 from .plan_parts import lower_first
 from .settled import WIDTH
 from .style import styled
@@ -48,14 +49,22 @@ SHARD_RUNTIME = "shard.py"
 
 
 def render(
-    view: ArenaView, families: FamiliesView | None, source: str
+    view: ArenaView,
+    families: FamiliesView | None,
+    source: str,
+    rendered: Callable[[int, int], None] = lambda done, of: None,
 ) -> dict[str, str]:
     """Every file of the package, by its path in the package's folder.
 
-    `source` is the file name of the schema, for the header.
+    `source` is the file name of the schema, for the header. rendered: told how many
+    modules are done, and of how many.
     """
     environment = _environment()
-    files = {f"{module}.py": _module(environment, module, view) for module in MODULES}
+    files = {}
+    wanted = list(modules(view))
+    for done, (path, module, seen) in enumerate(wanted):
+        rendered(done, len(wanted))
+        files[path] = _module(environment, module, seen)
     if families is not None:
         files["families.py"] = _module(environment, "families", families)
     unread = set()
@@ -71,6 +80,17 @@ def render(
         path: header(source) + (f"\n{text}" if text else "")
         for path, text in sorted(files.items())
     }
+
+
+def modules(view: ArenaView) -> Iterator[tuple[str, str, ArenaView]]:
+    """The path of each module of a package, its template, and what that sees."""
+    for module in MODULES:
+        parts = view.chunks if module in CHUNKED else ()
+        yield f"{module}.py", module, view.join if parts else view
+        if module in ("pointers", "uses"):
+            parts = view.pointer_chunks
+        for each in parts:
+            yield f"{module}{each.suffix}.py", module, each
 
 
 def _module(environment: jinja2.Environment, module: str, view: object) -> str:
