@@ -429,11 +429,15 @@ def walk(expr: Expr) -> list[Expr]:
 
 def names(expr: Expr) -> list[Name]:
     """Every name that the formula reads, in order, with repeats."""
+    if isinstance(expr, Name):
+        return [expr]
     return [each for each in walk(expr) if isinstance(each, Name)]
 
 
 def calls(expr: Expr) -> list[Call]:
     """Every call in the formula."""
+    if isinstance(expr, Name):
+        return []
     return [each for each in walk(expr) if isinstance(each, Call)]
 
 
@@ -475,6 +479,9 @@ def infer(
     unknown_hint: Mapping[str, str] | None = None,
 ) -> Type:
     """The type of a formula. Raises FormulaError at the first fault in it."""
+    # Most formulas are a name.
+    if isinstance(expr, Name) and expr.name in name_types:
+        return name_types[expr.name]
 
     def expect(child: Expr, wanted: Type, where: str, *parts: object) -> None:
         found = visit(child)
