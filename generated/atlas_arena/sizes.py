@@ -430,9 +430,10 @@ class BufferSizes(NamedTuple):
         k_rows = (
             (max(M, MIN_KERNEL_ROWS) + FP8_ROW_TILE - 1) // FP8_ROW_TILE * FP8_ROW_TILE
         )
-        max_blocks = (
-            max_seq_len // kv_block_size + 1 if kv_block_size > 0 else UNPAGED_BLOCKS
-        )
+        if kv_block_size > 0:
+            max_blocks = max_seq_len // kv_block_size + 1
+        else:
+            max_blocks = UNPAGED_BLOCKS
         meta_rows = max(DECODE_META_MIN_ROWS, max_batch_size)
         splitk_slots = max(target.sm_count, 1)
         hc_width = hc_mult * hidden_size

@@ -161,12 +161,20 @@ class Terms:
         return False
 
     def _is_nonzero(self, node: Node) -> bool:
-        match self.terms[node].form:
+        """Whether a term is shown to divide, whatever the names in it are."""
+        term = self.terms[node]
+        match term.form:
             case Int(value):
                 return value != 0
             case Name(name):
                 return self.constants.get(name, 0) != 0
+            case Call("max"):
+                return any(map(self._is_positive, term.parts))
         return False
+
+    def _is_positive(self, node: Node) -> bool:
+        form = self.terms[node].form
+        return isinstance(form, Int) and form.value > 0
 
     def known_product(self, factors: Iterable[Node]) -> Node | None:
         """The node of a product, if there is one."""
