@@ -579,8 +579,9 @@ class BufferSizes(NamedTuple):
         norm_unit_w = max_dim * 2
         if hc_mult > 0:
             hc_streams = M_x2 * hc_width
-            hc_post = max(M_x4 * hc_mult, 256)
-            hc_comb = max(M_x4 * hc_mult * hc_mult, 256)
+            M_hc_mult_x4 = M_x4 * hc_mult
+            hc_post = max(M_hc_mult_x4, 256)
+            hc_comb = max(M_hc_mult_x4 * hc_mult, 256)
         else:
             hc_streams = PLACEHOLDER_BYTES
             hc_post = PLACEHOLDER_BYTES

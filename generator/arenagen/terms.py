@@ -180,6 +180,11 @@ class Terms:
         """The node of a product, if there is one."""
         return self._known.get((_PRODUCT, *sorted(factors)))
 
+    def rearrange(self, node: Node, factors: tuple[Node, ...]) -> None:
+        """Give a product other factors, whose product is the same."""
+        self.terms[node].parts = factors
+        self._known.setdefault((_PRODUCT, *sorted(factors)), node)
+
     def below(self, roots: Iterable[Node]) -> Iterator[Node]:
         """All terms of some terms, each once, behind its parts."""
         seen: set[Node] = set()
