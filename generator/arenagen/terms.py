@@ -148,33 +148,10 @@ class Terms:
         if key not in self._known:
             self._known[key] = len(self.terms)
             raises = any(self.terms[each].raises for each in parts)
-            raises |= self._may_fail(form, parts)
+            # A division that may fail is a call of a helper.
+            raises |= isinstance(form, Call) and form.name not in _TOTAL
             self.terms.append(Term(form, parts, raises))
         return self._known[key]
-
-    def _may_fail(self, form: Expr | Copy, parts: tuple[Node, ...]) -> bool:
-        match form:
-            case Binary("//" | "%"):
-                return not self._is_nonzero(parts[1])
-            case Call(name):
-                return name not in _TOTAL
-        return False
-
-    def _is_nonzero(self, node: Node) -> bool:
-        """Whether a term is shown to divide, whatever the names in it are."""
-        term = self.terms[node]
-        match term.form:
-            case Int(value):
-                return value != 0
-            case Name(name):
-                return self.constants.get(name, 0) != 0
-            case Call("max"):
-                return any(map(self._is_positive, term.parts))
-        return False
-
-    def _is_positive(self, node: Node) -> bool:
-        form = self.terms[node].form
-        return isinstance(form, Int) and form.value > 0
 
     def known_product(self, factors: Iterable[Node]) -> Node | None:
         """The node of a product, if there is one."""

@@ -342,6 +342,32 @@ else:
     )
 
 
+def test_what_may_have_no_value_is_not_computed_early() -> None:
+    check(
+        """
+functions:
+  part: {parameters: {x: {doc: X.}}, value: x // heads, doc: A part.}
+buffers:
+  a: {doc: A., bytes: "1 if width > 3 else part(M)"}
+  b: {doc: B., bytes: width // experts}
+  c: {doc: C., bytes: part(M)}
+  d: {doc: D., bytes: part(M) + 1}
+  e: {doc: E., when: slots > 0, bytes: part(M)}
+""",
+        """
+width = config.width
+experts = config.experts
+M = tokens
+
+a = 1 if width > 3 else part(config, M)
+b = floordiv(width, experts, "b: width // experts")
+c = part(config, M)
+d = c + 1
+e = c if slots > 0 else 0
+""",
+    )
+
+
 def test_locals_are_called_by_what_they_hold() -> None:
     check(
         """
