@@ -236,16 +236,16 @@ _LOOKALIKES = {
 }
 # What other languages spell differently, looked for where Python finds no formula.
 _SLIPS = (
-    (re.compile(r"&&"), "use `and`"),
-    (re.compile(r"\|\|"), "use `or`"),
-    (re.compile(r"\?"), "write `a if condition else b`"),
-    (re.compile(r"!(?!=)"), "use `not`"),
-    (re.compile(r"(?<![=!<>:])=(?!=)"), "compare with `==`"),
-    (re.compile(r"\b\d+[A-Za-z_]"), "write the product with `*`"),
-    (re.compile(r"\w x \w"), "write the product with `*`"),
-    (re.compile(r"<>"), "use `!=`"),
-    (re.compile(r"\bmod\b"), "use `%`"),
-    (re.compile(r"\bdiv\b"), "use `//`"),
+    (r"&&", "use `and`"),
+    (r"\|\|", "use `or`"),
+    (r"\?", "write `a if condition else b`"),
+    (r"!(?!=)", "use `not`"),
+    (r"(?<![=!<>:])=(?!=)", "compare with `==`"),
+    (r"\b\d+[A-Za-z_]", "write the product with `*`"),
+    (r"\w x \w", "write the product with `*`"),
+    (r"<>", "use `!=`"),
+    (r"\bmod\b", "use `%`"),
+    (r"\bdiv\b", "use `//`"),
 )
 
 
@@ -282,7 +282,7 @@ def parse(text: str) -> Expr:
         early = error.msg == "invalid syntax" and not error.offset
         what = "it ends too early" if early else re.split(r"[.;] ", error.msg)[0]
         bare = _bare(line)
-        slips = (hint for pattern, hint in _SLIPS if pattern.search(bare))
+        slips = (hint for pattern, hint in _SLIPS if re.search(pattern, bare))
         raise FormulaError(
             f"not a formula: {what}", (start, start + 1), next(slips, "")
         ) from None
