@@ -660,6 +660,8 @@ def _at_least(expr: Expr, least: int) -> str:
 
 def quote(text: str) -> str:
     """A Python literal of `text`, ASCII only; double quotes unless they cost more."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     if text.count("'") < text.count('"'):
         return "'" + _escaped(text, "'") + "'"
     return '"' + _escaped(text, '"') + '"'
