@@ -267,10 +267,21 @@ def assigned_in(method: str) -> Callable[[Sources], Entries]:
     return lambda sources: statements(in_arena(method)(sources).body, attribute_of)
 
 
-def group(attribute: str) -> Callable[[Sources], Entries]:
-    return lambda sources: members(
-        value_of(in_arena("_build")(sources).body, attribute)
-    )
+def group(method: str) -> Callable[[Sources], Entries]:
+    return lambda sources: members(value_of(in_arena(method)(sources).body, "plan"))
+
+
+def taken(place: int) -> Callable[[Sources], Entries]:
+    """The targets of one of the assignments that `_allocate` makes to many at once."""
+
+    def found(sources: Sources) -> Entries:
+        node = in_arena("_allocate")(sources).body[place]
+        assert isinstance(node, ast.Assign)
+        (target,) = node.targets
+        assert isinstance(target, ast.Tuple)
+        return elements(target.elts, lambda each: attribute_of(each) or local(each))
+
+    return found
 
 
 def tuple_of(node: ast.expr) -> Entries:
@@ -319,25 +330,18 @@ class Listing(NamedTuple):
 
 
 LISTINGS: dict[str, Listing] = {
-    "_allocate": Listing("arena", assigned_in("_allocate"), NAMES),
-    "_allocate bytes": Listing("arena", assigned_in("_allocate"), BYTES),
+    "_allocate": Listing("arena", taken(0), NAMES),
+    "_allocate bytes": Listing("arena", taken(1), BYTES),
     "_forget": Listing("arena", assigned_in("_forget"), NAMES),
     "_forget bytes": Listing("arena", assigned_in("_forget"), BYTES),
-    "_free": Listing(
-        "arena",
-        lambda sources: tuple_of(value_of(in_arena("_free")(sources).body, "owned")),
-        NAMES,
+    "_plan_zero_all": Listing(
+        "arena", group("_plan_zero_all"), oracle.METRALE_ZERO_ALL
     ),
-    "_zero_all": Listing("arena", group("_zero_all"), oracle.METRALE_ZERO_ALL),
-    "_zero_prefill_essentials": Listing(
-        "arena", group("_zero_prefill_essentials"), oracle.METRALE_ZERO_PREFILL
+    "_plan_zero_prefill_essentials": Listing(
+        "arena", group("_plan_zero_prefill_essentials"), oracle.METRALE_ZERO_PREFILL
     ),
     "_plan_zero_all_rows": Listing(
-        "arena",
-        lambda sources: members(
-            value_of(in_arena("_plan_zero_all_rows")(sources).body, "plan")
-        ),
-        oracle.METRALE_ZERO_ALL,
+        "arena", group("_plan_zero_all_rows"), oracle.METRALE_ZERO_ALL
     ),
     "_checksum_set": Listing(
         "arena",
@@ -404,7 +408,7 @@ def test_every_list_holds_exactly_its_buffers(name: str, sources: Sources) -> No
     known = {*NAMES, *BYTES}
     found = [each for each in listing.entries(sources) if each in known]
     wanted = {*listing.members}
-    if name in ("_allocate", "_allocate bytes", "_forget", "_forget bytes"):
+    if name in ("_forget", "_forget bytes"):
         wanted = known
     assert set(found) == wanted
     assert len(found) == len(wanted)
