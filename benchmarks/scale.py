@@ -122,12 +122,10 @@ def stages(count: int) -> dict[str, float]:
     if problems:
         raise SystemExit("\n".join(map(str, problems)))
     view = stage("lower", lower, loaded)
-    environment = render._environment()
     files = {}
-    for module in render.MODULES:
-        template = environment.get_template(f"{module}.py.jinja")
-        text = stage("render", template.render, view=view)
-        files[f"{module}.py"] = header("scale.yaml") + stage("format", styled, text)
+    for path, template, seen in render.modules(view):
+        text = stage("render", template.render, view=seen)
+        files[path] = header("scale.yaml") + stage("format", styled, text)
     with tempfile.TemporaryDirectory() as folder:
         stage("write", disk.write, Path(folder) / "out", files)
     found["all"] = sum(found.values())
