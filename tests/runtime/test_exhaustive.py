@@ -135,12 +135,17 @@ class Entry(NamedTuple):
 
     @contextlib.contextmanager
     def deleted(self) -> Iterator[None]:
-        taken = [each.pop(self.place) for each in self.lists]
+        whole = [each.copy() for each in self.lists]
+        for each in self.lists:
+            node = each.pop(self.place)
+            if not each and isinstance(node, ast.stmt):
+                # Nothing is no body of a branch.
+                each.append(ast.copy_location(ast.Pass(), node))
         try:
             yield
         finally:
-            for each, node in zip(self.lists, taken, strict=True):
-                each.insert(self.place, node)
+            for each, nodes in zip(self.lists, whole, strict=True):
+                each[:] = nodes
 
 
 class Term(NamedTuple):
@@ -296,9 +301,15 @@ def words(node: ast.expr) -> Entries:
 
 
 def size_statements(sources: Sources) -> Entries:
-    return statements(
-        sources.function("sizes", "BufferSizes", "from_config").body, local
-    )
+    """The first assignment to each size, which may stand in a branch."""
+    found: Entries = {}
+    bodies = [sources.function("sizes", "BufferSizes", "from_config").body]
+    while bodies:
+        body = bodies.pop(0)
+        found = {**statements(body, local), **found}
+        branches = [node for node in body if isinstance(node, ast.If)]
+        bodies[:0] = [part for node in branches for part in (node.body, node.orelse)]
+    return found
 
 
 def size_arguments(sources: Sources) -> Entries:
