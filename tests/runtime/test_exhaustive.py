@@ -163,7 +163,20 @@ class Term(NamedTuple):
             self.node.right = taken
 
 
-Entries = dict[str, Entry | Term]
+class Everywhere(NamedTuple):
+    """One buffer's places in the branches of a function, all lost together."""
+
+    entries: tuple[Entry, ...]
+
+    @contextlib.contextmanager
+    def deleted(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for each in self.entries:
+                stack.enter_context(each.deleted())
+            yield
+
+
+Entries = dict[str, Entry | Term | Everywhere]
 
 
 def attribute_of(node: ast.AST, owner: str = "self") -> str | None:
@@ -301,15 +314,16 @@ def words(node: ast.expr) -> Entries:
 
 
 def size_statements(sources: Sources) -> Entries:
-    """The first assignment to each size, which may stand in a branch."""
-    found: Entries = {}
-    bodies = [sources.function("sizes", "BufferSizes", "from_config").body]
-    while bodies:
-        body = bodies.pop(0)
-        found = {**statements(body, local), **found}
-        branches = [node for node in body if isinstance(node, ast.If)]
-        bodies[:0] = [part for node in branches for part in (node.body, node.orelse)]
-    return found
+    """The assignments to each size: one, or one in each branch."""
+    found: dict[str, tuple[Entry, ...]] = {}
+    function = sources.function("sizes", "BufferSizes", "from_config")
+    branches = [node for node in ast.walk(function) if isinstance(node, ast.If)]
+    parts = [part for node in branches for part in (node.body, node.orelse)]
+    for body in (function.body, *parts):
+        for name, entry in statements(body, local).items():
+            assert isinstance(entry, Entry)
+            found[name] = (*found.get(name, ()), entry)
+    return {name: Everywhere(entries) for name, entries in found.items()}
 
 
 def size_arguments(sources: Sources) -> Entries:
