@@ -1,6 +1,7 @@
 """The entry point: what can be answered without loading the command line, and it.
 
-Most runs of `generate` and `check` find nothing changed, and `--version` needs nothing.
+Most runs are `generate` or `check` without an argument and find nothing changed, and
+`--version` needs nothing.
 """
 
 from __future__ import annotations
@@ -22,19 +23,33 @@ def main() -> None:
     if arguments == ["--version"]:
         sys.stdout.write(f"arenagen, version {__version__}\n")
         return
-    if arguments in (["generate"], ["check"]) and not in_ci():
-        from . import manifest
-
-        packages = manifest.unchanged(os.getcwd(), manifest.tool())
-        if packages is not None:
-            for each in packages:
-                sys.stdout.write(manifest.report(arguments[0], each))
-            return
-    # A run is short, and keeps nearly all that it makes.
+    if arguments in (["generate"], ["check"], ["check", "--full"]):
+        code = _listed(*arguments)
+        if code is not None:
+            sys.exit(code)
     gc.disable()
     from .cli import main as run
 
     run()
+
+
+def _listed(command: str, *full: str) -> int | None:
+    """The exit code of a run over the listed packages; None if click must tell more."""
+    tool = None
+    if not full and not in_ci():
+        from . import manifest
+
+        tool = manifest.tool()
+        packages = manifest.unchanged(os.getcwd(), tool)
+        if packages is not None:
+            for each in packages:
+                sys.stdout.write(manifest.report(command, each))
+            return 0
+    # A run is short, and keeps nearly all that it makes.
+    gc.disable()
+    from .commands.bare import run
+
+    return run(command, tool)
 
 
 def in_ci() -> bool:
