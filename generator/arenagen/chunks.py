@@ -46,10 +46,9 @@ def _lines(buffer: BufferView) -> tuple[int, ...]:
     parts = buffer.pointer.parts if buffer.pointer else ()
     texts = (buffer.doc, buffer.extent, buffer.gate, buffer.otherwise)
     lists = (buffer.inputs, buffer.groups, buffer.region_groups)
-    body = (*buffer.size_body, StatementView(buffer.name, buffer.size_value))
     return (
         14 + sum(map(_string, texts)) + sum(map(_items, lists)),
-        11 + _docs(buffer.docs) + _statements(body),
+        14 + _docs(buffer.docs) + len(buffer.extent) // _FORMULA,
         12 + _string(buffer.slot_doc),
         18 * bool(parts) + sum(map(_method, parts)),
         sum(map(_placing, parts)),

@@ -138,7 +138,10 @@ class IfElse:
 
 @record
 class Call:
-    """A built-in function, a function of the schema, or the bytes of a layout."""
+    """A built-in function, a function of the schema, or the bytes of a layout.
+
+    A name that begins with a dot is a method of the first argument, in emitted code.
+    """
 
     name: str
     arguments: tuple[Expr, ...]
@@ -655,6 +658,9 @@ def spell(expr: Expr) -> str:
                 f"{child(then, _OR)} if {child(condition, _OR)}"
                 f" else {child(other, _IF)}"
             )
+        case Call(name, (owner, *arguments)) if name.startswith("."):
+            inside = ", ".join(spell(each) for each in arguments)
+            return f"{child(owner, _ATOM)}{name}({inside})"
         case Call(name, arguments):
             return f"{name}({', '.join(spell(each) for each in arguments)})"
 

@@ -10,15 +10,25 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 
 from .chunks import MAX_LINES, chunks
-from .formula import quote
+from .formula import Expr, quote, spell
 from .imports import Imports
 from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
 from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
-from .model import Buffer, Limit, Schema
+from .lower_sizes import SizeLowering
+from .model import Buffer, Limit, Schema, Trim
 from .placement import slab_order
-from .plan import CHUNKED, ArenaView, BufferView, ConstantView, FieldView, LimitView
+from .plan import (
+    CHUNKED,
+    ArenaView,
+    BufferView,
+    ConstantView,
+    FieldView,
+    LimitView,
+    TrimView,
+)
 from .record import replace
+from .statements import lines
 
 
 def lower(schema: Schema, most_lines: int = MAX_LINES) -> ArenaView:
@@ -85,6 +95,7 @@ class _ArenaLowering(BufferLowering):
         """The plan of the modules that are for all buffers; it imports nothing yet."""
         schema = self.schema
         config = ConfigLowering(schema, self.modules)
+        code = SizeLowering(schema, self.modules).code()
         by_name = {each.name: each for each in buffers}
         log_format, log_arguments = self.log()
         return ArenaView(
@@ -127,10 +138,11 @@ class _ArenaLowering(BufferLowering):
                 if each.accessor is not None
             ),
             buffers=buffers,
-            size_locals=self.size_locals(),
+            size_definitions=tuple(lines(code.definitions, 8)),
+            size_statements=tuple(lines(code.statements, 8)),
             shapes=self.shapes(shaped),
             shape_locals=self.shape_locals(shaped),
-            trims=tuple(self.trim(each) for each in schema.trims),
+            trims=tuple(map(_trim, schema.trims, code.trims)),
             groups=tuple(self.group(each, by_name) for each in schema.groups),
             slab_order=tuple(slab_order(schema.buffers)),
             checksum_lever=next(
@@ -249,6 +261,11 @@ def _update(
     for name, imports in own.items():
         if name in names:
             modules[name].update(imports)
+
+
+def _trim(trim: Trim, condition: Expr) -> TrimView:
+    buffers = tuple(name for name, _ in trim.buffers)
+    return TrimView(trim.name, trim.doc, spell(condition), buffers)
 
 
 def _limit(limit: Limit) -> LimitView:

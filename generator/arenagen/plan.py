@@ -9,7 +9,12 @@ import re
 from collections.abc import Iterable
 
 from .formula import quote
-from .plan_parts import ParameterView, RegionView, StatementView, lower_first
+from .plan_parts import (
+    ParameterView,
+    RegionView,
+    StatementView,
+    lower_first,
+)
 from .plan_uses import PartView, PointerView
 from .record import record, replace
 from .words import count
@@ -250,8 +255,6 @@ class BufferView:
     fill: str
     fill_literal: str
     align: int
-    size_body: tuple[StatementView, ...]
-    size_value: str
     pointer: PointerView | None
 
     @property
@@ -402,7 +405,8 @@ class ArenaView:
     layouts: tuple[LayoutView, ...]
     accessors: tuple[LayoutAccessorView, ...]
     buffers: tuple[BufferView, ...]
-    size_locals: tuple[StatementView, ...]
+    size_definitions: tuple[str, ...]
+    size_statements: tuple[str, ...]
     shapes: tuple[ShapeView, ...]
     shape_locals: tuple[StatementView, ...]
     trims: tuple[TrimView, ...]

@@ -421,7 +421,7 @@ def test_check_is_red_on_a_spoilt_copy_of_the_committed_tree(here: Path) -> None
     count = len(snapshot(package))
     path = package / "sizes.py"
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("M * hidden_size * 2", "M * hidden_size * 3", 1))
+    path.write_text(text.replace("M_x2 * hidden_size", "M_x3 * hidden_size", 1))
     (package / "runtime/host.py").unlink()
     shutil.copy(package / "target.py", package / "old.py")
     before = snapshot(here)
@@ -433,8 +433,8 @@ def test_check_is_red_on_a_spoilt_copy_of_the_committed_tree(here: Path) -> None
         "+++ sizes.py (from the schema)\n"
         "@@ LINES @@\n"
         "...\n"
-        "-        hidden_states = M * hidden_size * 3\n"
-        "+        hidden_states = M * hidden_size * 2\n"
+        "-        hidden_states = M_x3 * hidden_size\n"
+        "+        hidden_states = M_x2 * hidden_size\n"
         "..."
     )
     assert re.fullmatch(pattern(shown), result.stdout), result.stdout
@@ -525,13 +525,13 @@ def test_an_extending_schema_is_generated_and_checked(here: Path) -> None:
         "buffers: {rows: {shape: [M, 2 * width]}}\n"
     )
     run("generate", "over.yaml", "-o", "over_arena")
-    assert "M * (2 * width) * 2" in (here / "over_arena/sizes.py").read_text()
+    assert "M * width * 4" in (here / "over_arena/sizes.py").read_text()
     assert run("check", "over.yaml", "-o", "over_arena").stderr == ""
     # What changes in a base changes what is emitted.
     (here / "tiny.yaml").write_text(TINY.replace("bf16", "f32"))
     red = run("check", "over.yaml", "-o", "over_arena", code=1)
-    assert "-        rows = M * (2 * width) * 2\n" in red.stdout
-    assert "+        rows = M * (2 * width) * 4\n" in red.stdout
+    assert "-        rows = M * width * 4\n" in red.stdout
+    assert "+        rows = M * width * 8\n" in red.stdout
     (here / "tiny.yaml").unlink()
     for command in ("generate", "check"):
         gone = run(command, "over.yaml", "-o", "over_arena", code=2)
