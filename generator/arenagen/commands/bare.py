@@ -7,7 +7,6 @@ nothing to parse.
 from __future__ import annotations
 
 import sys
-from io import StringIO
 
 from .checking import check_packages
 from .emitting import emit_packages
@@ -32,7 +31,7 @@ def run(command: str, tool: str | None) -> int | None:
         return None
     except KeyboardInterrupt:
         sys.stderr.write("\nAborted!\n")
+        return 1
     except BrokenPipeError:
-        # Nobody reads on, and what is left to print must not fail as Python ends.
-        sys.stdout = StringIO()
-    return 1
+        # Nobody reads on.
+        return 1
