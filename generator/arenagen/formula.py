@@ -429,11 +429,15 @@ def walk(expr: Expr) -> list[Expr]:
 
 def names(expr: Expr) -> list[Name]:
     """Every name that the formula reads, in order, with repeats."""
+    if isinstance(expr, Name):
+        return [expr]
     return [each for each in walk(expr) if isinstance(each, Name)]
 
 
 def calls(expr: Expr) -> list[Call]:
     """Every call in the formula."""
+    if isinstance(expr, Name):
+        return []
     return [each for each in walk(expr) if isinstance(each, Call)]
 
 
@@ -475,6 +479,9 @@ def infer(
     unknown_hint: Mapping[str, str] | None = None,
 ) -> Type:
     """The type of a formula. Raises FormulaError at the first fault in it."""
+    # Most formulas are a name.
+    if isinstance(expr, Name) and expr.name in name_types:
+        return name_types[expr.name]
 
     def expect(child: Expr, wanted: Type, where: str, *parts: object) -> None:
         found = visit(child)
@@ -667,6 +674,8 @@ def spell(expr: Expr) -> str:
 
 def quote(text: str) -> str:
     """A Python literal of `text`, ASCII only; double quotes unless they cost more."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     if text.count("'") < text.count('"'):
         return "'" + _escaped(text, "'") + "'"
     return '"' + _escaped(text, '"') + '"'

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..words import count
 from .console import echo, shown
 from .emitting import reference_page
+from .progress import Bar
 from .recording import Recording
 from .schemas import find_pairs, load_checked
 
@@ -31,11 +32,14 @@ def check_packages(
     from ..header import PAGE_MARK
 
     differ = False
+    bar = Bar()
     for pair in find_pairs(schemas, output):
         seen: dict[str, bytes] = {}
-        checked = load_checked(pair.schema, seen)
-        files = emit(checked, pair.schema.name)
-        page = reference_page(checked, pair)
+        with bar:
+            bar.stage(f"{pair.schema.name}: reading")
+            checked = load_checked(pair.schema, seen)
+            files = emit(checked, pair.schema.name, bar.stage)
+            page = reference_page(checked, pair)
         recording.add(pair, seen, files, page, checked.warnings)
         found = disk.compare(pair.output, files)
         folder, source = shown(pair.output), shown(pair.schema)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from .console import echo, print_problems, shown, written
+from .progress import Bar
 from .recording import Recording
 from .schemas import find_pairs, load_checked
 
@@ -37,12 +38,16 @@ def emit_packages(
     # Everything is checked and rendered before the first file is written.
     packages = []
     emitted: Emitted = []
+    bar = Bar()
     for pair in find_pairs(schemas, output):
         seen: dict[str, bytes] = {}
-        checked = load_checked(pair.schema, seen)
+        with bar:
+            bar.stage(f"{pair.schema.name}: reading")
+            checked = load_checked(pair.schema, seen)
         print_problems(checked.warnings)
-        page = reference_page(checked, pair)
-        files = emit(checked, pair.schema.name)
+        with bar:
+            page = reference_page(checked, pair)
+            files = emit(checked, pair.schema.name, bar.stage)
         packages.append((pair, files, page))
         recording.add(pair, seen, files, page, checked.warnings)
         emitted.append((checked, [*seen]))
