@@ -6,6 +6,7 @@ Most runs are `generate` or `check` without an argument and find nothing changed
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -27,7 +28,7 @@ def main() -> None:
         code = _listed(*arguments)
         if code is not None:
             sys.exit(code)
-    gc.disable()
+    _collect_nothing()
     from .cli import main as run
 
     run()
@@ -45,11 +46,19 @@ def _listed(command: str, *full: str) -> int | None:
             for each in packages:
                 sys.stdout.write(manifest.report(command, each))
             return 0
-    # A run is short, and keeps nearly all that it makes.
-    gc.disable()
+    _collect_nothing()
     from .commands.bare import run
 
     return run(command, tool)
+
+
+def _collect_nothing() -> None:
+    """Look for no garbage, not as Python ends either.
+
+    A run is short, and keeps nearly all that it makes.
+    """
+    gc.disable()
+    atexit.register(gc.freeze)
 
 
 def in_ci() -> bool:
