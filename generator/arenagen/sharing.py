@@ -47,9 +47,9 @@ class _Block:
 
     __slots__ = ("defined", "hoisted", "path", "steps")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, steps: Iterable[_Step] = ()) -> None:
         self.path = path
-        self.steps: list[_Step] = []
+        self.steps = [*steps]
         self.defined: list[Node] = []
         self.hoisted: dict[Slot, list[Node]] = defaultdict(list)
 
