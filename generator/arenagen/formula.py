@@ -637,18 +637,14 @@ def spell(expr: Expr) -> str:
     An `and` inside an `or` has brackets all the same: few readers know which binds
     tighter, and ruff asks for them.
     """
-
-    def child(node: Expr, least: int) -> str:
-        text = spell(node)
-        return f"({text})" if precedence(node) < least else text
-
+    child = _spell_child
     match expr:
+        case Name(name):
+            return name
         case Int(value) | Bool(value):
             return str(value)
         case Str(value):
             return quote(value)
-        case Name(name):
-            return name
         case Unary("-", operand):
             return f"-{child(operand, _SIGN)}"
         case Unary(_, operand):
@@ -669,7 +665,14 @@ def spell(expr: Expr) -> str:
             inside = ", ".join(spell(each) for each in arguments)
             return f"{child(owner, _ATOM)}{name}({inside})"
         case Call(name, arguments):
-            return f"{name}({', '.join(spell(each) for each in arguments)})"
+            return f"{name}({', '.join([spell(each) for each in arguments])})"
+
+
+def _spell_child(node: Expr, least: int) -> str:
+    if isinstance(node, Name):
+        return node.name
+    text = spell(node)
+    return f"({text})" if precedence(node) < least else text
 
 
 def quote(text: str) -> str:

@@ -7,7 +7,7 @@ nothing; what they print is decided here and there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from .chunks import MAX_LINES, chunks
 from .formula import Expr, quote, spell
@@ -48,11 +48,11 @@ class _ArenaLowering(BufferLowering):
         if len(runs) == 1:
             for _, modules in lowered:
                 _update(self.modules, modules, MODULES)
-            whole = self.whole(views, schema.buffers)
+            whole = self.whole(views, schema)
             return replace(whole, imports=self.imports())
         for _, modules in lowered:
             _update(self.modules, modules, set(MODULES) - CHUNKED)
-        whole = self.whole(views, ())
+        whole = self.whole(views, replace(schema, buffers=()))
         parts = tuple(
             self.chunk(whole, number, schema.buffers[run], lowered[run])
             for number, run in enumerate(runs, start=1)
@@ -70,7 +70,7 @@ class _ArenaLowering(BufferLowering):
         self,
         whole: ArenaView,
         number: int,
-        buffers: Sequence[Buffer],
+        buffers: tuple[Buffer, ...],
         lowered: list[tuple[BufferView, dict[str, Imports]]],
     ) -> ArenaView:
         """The plan of the modules that hold a run of the buffers."""
@@ -78,6 +78,8 @@ class _ArenaLowering(BufferLowering):
         for _, own in lowered:
             _update(self.modules, own, CHUNKED)
         shapes, shape_locals = self.shapes(buffers), self.shape_locals(buffers)
+        part = replace(self.schema, buffers=buffers, trims=())
+        code = SizeLowering(part, self.modules).code()
         own, self.modules = self.modules, modules
         self.chunk_imports(own, number)
         return replace(
@@ -86,16 +88,19 @@ class _ArenaLowering(BufferLowering):
             buffers=tuple(view for view, _ in lowered),
             shapes=shapes,
             shape_locals=shape_locals,
+            size_definitions=tuple(lines(code.definitions, 4)),
+            size_statements=tuple(lines(code.statements, 4)),
             imports={name: own[name].lines() for name in CHUNKED},
         )
 
-    def whole(
-        self, buffers: tuple[BufferView, ...], shaped: Sequence[Buffer]
-    ) -> ArenaView:
-        """The plan of the modules that are for all buffers; it imports nothing yet."""
+    def whole(self, buffers: tuple[BufferView, ...], sized: Schema) -> ArenaView:
+        """The plan of the modules that are for all buffers; it imports nothing yet.
+
+        sized: the schema without the buffers that chunks size.
+        """
         schema = self.schema
         config = ConfigLowering(schema, self.modules)
-        code = SizeLowering(schema, self.modules).code()
+        code = SizeLowering(sized, self.modules).code()
         by_name = {each.name: each for each in buffers}
         log_format, log_arguments = self.log()
         return ArenaView(
@@ -140,8 +145,8 @@ class _ArenaLowering(BufferLowering):
             buffers=buffers,
             size_definitions=tuple(lines(code.definitions, 8)),
             size_statements=tuple(lines(code.statements, 8)),
-            shapes=self.shapes(shaped),
-            shape_locals=self.shape_locals(shaped),
+            shapes=self.shapes(sized.buffers),
+            shape_locals=self.shape_locals(sized.buffers),
             trims=tuple(map(_trim, schema.trims, code.trims)),
             groups=tuple(self.group(each, by_name) for each in schema.groups),
             slab_order=tuple(slab_order(schema.buffers)),
@@ -173,11 +178,21 @@ class _ArenaLowering(BufferLowering):
         modules["shapes"].add("config", "ModelConfig")
         modules["shapes"].add("levers", "Levers")
         modules["shapes"].add("target", "Target")
+        sizes = modules["sizes"]
+        sizes.add("config", "ModelConfig")
+        sizes.add("levers", "Levers")
+        sizes.add("target", "Target")
+        # No name of a schema begins with a `_`.
+        sizes.add("runtime.sizes", "Size as _Size")
+        if number == 1:
+            sizes.add("runtime.sizes", "SizeRecord as _SizeRecord")
+        else:
+            sizes.add(f"sizes_{number - 1}", "BufferSizes as _BufferSizes")
         modules["uses"].add("inputs", "Inputs")
         modules["uses"].add("runtime.device", "DevicePtr")
         modules["uses"].add("runtime.pointer", "Part")
 
-    def imports(self, chunks: Iterable[ArenaView] = ()) -> dict[str, tuple[str, ...]]:
+    def imports(self, chunks: Sequence[ArenaView] = ()) -> dict[str, tuple[str, ...]]:
         """The imports of every module, of those that join the chunks too."""
         modules = self.modules
         for each in chunks:
@@ -185,6 +200,7 @@ class _ArenaLowering(BufferLowering):
             modules["buffers"].add(f"buffers{end}", f"BUFFERS as _BUFFERS{end}")
             shapes = f"buffer_shapes as _buffer_shapes{end}"
             modules["shapes"].add(f"shapes{end}", shapes)
+            modules["sizes"].add(f"sizes{end}", f"sizes as _sizes{end}")
             if each.pointers:
                 modules["pointers"].add(f"pointers{end}", "*")
                 modules["uses"].add(f"uses{end}", "*", f"USES as _USES{end}")
@@ -196,7 +212,11 @@ class _ArenaLowering(BufferLowering):
         sizes.add("runtime.numeric", "MAX_SIZE", "check_int")
         sizes.add("target", "DEFAULT_TARGET", "Target")
         modules["buffers"].add("runtime.info", "BufferInfo")
-        if not chunks:
+        if chunks:
+            last = f"sizes{chunks[-1].suffix}"
+            sizes.add(last, "BufferSizes as _BufferSizes")
+            sizes.add("runtime.sizes", "Size as _Size")
+        else:
             modules["shapes"].add("buffers", "BUFFERS")
         modules["shapes"].add("config", "ModelConfig")
         modules["shapes"].add("levers", "Levers")
@@ -230,16 +250,15 @@ class _ArenaLowering(BufferLowering):
         arena.add("runtime.backend", "GpuBackend", "Stream")
         arena.add("runtime.checksum", "ChecksumReport", "checksum_buffer")
         arena.add("runtime.debug", "Debug", "Guards", "Overrun", "guard_bytes")
-        arena.add("runtime.device", "NULL", "DevicePtr")
+        arena.add("runtime.device", "DevicePtr")
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
         arena.add("runtime.errors", "format_bytes", "spelling_hint")
         arena.add("inputs", "Inputs")
         arena.add("runtime.numeric", "check_int")
-        arena.add("runtime.memory", "Member", "Placement", "new_clear", "new_memory")
+        arena.add("runtime.memory", "Member", "Placement", "Places")
+        arena.add("runtime.memory", "new_clear", "new_memory")
         if self.schema.groups:
-            arena.add("runtime.memory", "EMPTY_PLAN", "ZeroRange")
-        if any(group.rows_method for group in self.schema.groups):
-            arena.add("runtime.memory", "ZeroPlan")
+            arena.add("runtime.memory", "ZeroPlan", "ZeroRange")
         if any(buffer.zero_regions for buffer in self.schema.buffers):
             arena.add("runtime.regions", "region_runs")
         arena.add("runtime.tensor", "TensorView")
@@ -249,6 +268,7 @@ class _ArenaLowering(BufferLowering):
         arena.add("target", "DEFAULT_TARGET", "Target")
         arena.add("uses", "USES", "required_bytes")
         if any(buffer.carve for buffer in self.schema.buffers):
+            arena.add("runtime.device", "NULL")
             arena.add("runtime.slab", "Slab")
         if any(buffer.init is not None for buffer in self.schema.buffers):
             arena.add("runtime.fill", "fill")

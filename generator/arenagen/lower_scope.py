@@ -298,6 +298,7 @@ def dotted(
     target: str = "",
 ) -> Callable[[str], str | None]:
     """Prefixes by kind; `pure` is for lets of config fields only, `let` for all."""
+    prefixes = {"field": field, "limit": limit, "lever": lever, "target": target}
 
     def spelling(name: str) -> str | None:
         kind = symbols.kinds.get(name)
@@ -307,7 +308,6 @@ def dotted(
             return let + name
         if kind == "limit" and name in symbols.by_symbol:
             return name
-        prefixes = {"field": field, "limit": limit, "lever": lever, "target": target}
         return prefixes.get(kind or "", "") + name
 
     return spelling

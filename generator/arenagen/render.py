@@ -36,6 +36,12 @@ MODULES = (
     "target",
     "uses",
 )
+# Modules that look different where they are a chunk, or join chunks.
+_DIFFERENT = ("sizes",)
+# Modules of the buffers alone in which several things lie.
+_OF_POINTERS = ("pointers", "uses")
+# Read by chunks alone.
+CHUNKS_RUNTIME = "sizes.py"
 FILTERS: Filters = {
     "argument": argument,
     "comment": comment,
@@ -69,6 +75,8 @@ def render(
     unread = set()
     if families is None:
         unread.add(FAMILIES_RUNTIME)
+    if not view.chunks:
+        unread.add(CHUNKS_RUNTIME)
     if not view.shares:
         unread.add(SHARD_RUNTIME)
     for name, text in resources.runtime_modules():
@@ -84,13 +92,16 @@ def render(
 def modules(view: ArenaView) -> Iterator[tuple[str, Template, ArenaView]]:
     """The path of each module of a package, its template, and what that sees."""
     for module in MODULES:
-        template = _template(module)
-        parts = view.chunks if module in CHUNKED else ()
-        yield f"{module}.py", template, view.join if parts else view
-        if module in ("pointers", "uses"):
-            parts = view.pointer_chunks
-        for each in parts:
-            yield f"{module}{each.suffix}.py", template, each
+        if module not in CHUNKED or not view.chunks:
+            yield f"{module}.py", _template(module), view
+            continue
+        differs = module in _DIFFERENT
+        joined = f"joined/{module}" if differs else module
+        yield f"{module}.py", _template(joined), view.join
+        template = _template(f"chunks/{module}" if differs else module)
+        for each in view.chunks:
+            if each.pointers or module not in _OF_POINTERS:
+                yield f"{module}{each.suffix}.py", template, each
 
 
 def _template(module: str) -> Template:
