@@ -9,7 +9,7 @@ import jinja2
 import pytest
 
 from arenagen import resources
-from arenagen.commands.inputs import load_checked
+from arenagen.commands.schemas import load_checked
 from arenagen.lower import lower
 from arenagen.lower_families import lower_families
 from arenagen.render import FILTERS, MODULES
