@@ -124,10 +124,10 @@ def stages(count: int) -> dict[str, float]:
     view = stage("lower", lower, loaded)
     environment = render._environment()
     files = {}
-    for module in render.MODULES:
+    for path, module, seen in render.modules(view):
         template = environment.get_template(f"{module}.py.jinja")
-        text = stage("render", template.render, view=view)
-        files[f"{module}.py"] = header("scale.yaml") + stage("format", styled, text)
+        text = stage("render", template.render, view=seen)
+        files[path] = header("scale.yaml") + stage("format", styled, text)
     with tempfile.TemporaryDirectory() as folder:
         stage("write", disk.write, Path(folder) / "out", files)
     found["all"] = sum(found.values())

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
-import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from common import DATA, Row, calls, pairs
+from common import DATA, SCHEMA, Row, calls, pairs
 from sizes_by_hand import sizes_by_hand
 
 import metrale_arena
+from arenagen.formula import Expr, IfElse, spell
+from arenagen.imports import Imports
+from arenagen.load import load
+from arenagen.lower_scope import MODULES
+from arenagen.lower_sizes import SizeLowering
+from arenagen.statements import Assign
 from metrale_arena import BufferSizes, Levers, ModelConfig
 from metrale_arena import sizes as module
 from metrale_arena.target import DEFAULT_TARGET
@@ -25,18 +28,26 @@ LIMITS = {
 }
 
 
+def formulas() -> Iterator[tuple[str, Expr]]:
+    """What each let and each buffer is, on its own, in order."""
+    modules = {name: Imports() for name in MODULES}
+    lowering = SizeLowering(load(SCHEMA.read_text(), "metrale.yaml"), modules)
+    scope = lowering.sizes_scope("sizes")
+    definitions, statements = lowering.definitions(scope), lowering.statements(scope)
+    yield from definitions.items()
+    for each in statements:
+        if isinstance(each, Assign):
+            yield each.name, each.value
+        else:
+            for then, other in zip(each.then, each.other, strict=True):
+                assert isinstance(then, Assign) and isinstance(other, Assign)
+                assert then.name == other.name
+                yield then.name, IfElse(each.condition, then.value, other.value)
+
+
 def ready_codes() -> Callable[..., BufferSizes]:
     """One code object for each let and each buffer, evaluated in turn."""
-    source = textwrap.dedent(inspect.getsource(BufferSizes.from_config))
-    (function,) = ast.parse(source).body
-    assert isinstance(function, ast.FunctionDef)
-    codes = [
-        (statement.targets[0].id, compile(ast.Expression(statement.value), "", "eval"))
-        for statement in function.body
-        if isinstance(statement, ast.Assign)
-        and isinstance(statement.targets[0], ast.Name)
-        and statement.targets[0].id != "sizes"
-    ]
+    codes = [(name, compile(spell(expr), "", "eval")) for name, expr in formulas()]
     names = BufferSizes._fields[:-1]
 
     def evaluated(config: ModelConfig, levers: Levers, **limits: int) -> BufferSizes:

@@ -43,7 +43,7 @@ PROMISED = [
     ("buffers.py", "", NAMES, 1),  # BUFFERS
     ("shapes.py", "buffer_shapes", NAMES, 1),
     ("sizes.py", "BufferSizes", NAMES, 1),  # fields
-    ("sizes.py", "from_config", NAMES, 2),  # sizes, and the arguments of the record
+    ("sizes.py", "from_config", NAMES, 1),  # the arguments of the record
     ("sizes.py", "from_config", oracle.METRALE_TRIMMED, 2),  # zeros, and their sum
     ("sizes.py", "total_bytes", NAMES, 1),
     ("sizes.py", "as_dict", NAMES, 1),
@@ -235,3 +235,37 @@ def test_deleting_an_entry_of_any_other_list_is_reported(
             key = (module, found.place, tuple(sorted(found.members)))
             if key not in promised:
                 check_deletions(folder, files, module, found)
+
+
+def assignments(body: Sequence[ast.stmt]) -> Iterator[tuple[Entry, ...]]:
+    """For each buffer that statements give a value, where they do, on every path."""
+    for node in body:
+        if isinstance(node, ast.If) and node.orelse:
+            then, other = (
+                {entries[0].buffer: entries for entries in assignments(side)}
+                for side in (node.body, node.orelse)
+            )
+            yield from (then[name] + other[name] for name in then if name in other)
+        elif buffer := target_of(node):
+            yield (Entry(buffer, node.lineno, node.end_lineno or node.lineno),)
+
+
+def test_deleting_any_assignment_of_a_size_is_reported(
+    folder: Path, files: dict[str, str]
+) -> None:
+    text = files["sizes.py"]
+    (function,) = (
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef) and node.name == "from_config"
+    )
+    found = list(assignments(function.body))
+    assert sorted(entries[0].buffer for entries in found) == sorted(NAMES)
+    for entry in (entry for entries in found for entry in entries):
+        mutant, gone = without(text, [entry])
+        assert gone
+        (folder / "sizes.py").write_bytes(mutant.encode())
+        (difference,) = disk.compare(folder, files)
+        assert (difference.path, difference.kind) == ("sizes.py", "changed")
+    (folder / "sizes.py").write_bytes(text.encode())
+    assert disk.compare(folder, files) == []

@@ -7,9 +7,11 @@ and every layer.
 and `BufferArena` holds them on a device. Importing this package needs no GPU.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from .arena import BufferArena
 from .buffers import BUFFERS
-from .checks import selfcheck
 from .config import ModelConfig
 from .constants import (
     ACT_SCALE_BLOCK,
@@ -70,11 +72,9 @@ from .runtime.errors import (
     SizeError,
     TeardownError,
 )
-from .runtime.host import HostBackend
 from .runtime.info import BufferInfo
 from .runtime.layout import Region
 from .runtime.memory import ZeroRange
-from .runtime.selfcheck import SelfcheckReport
 from .runtime.teardown import ModelResource, Teardown
 from .runtime.tensor import TensorView, ViewError
 from .sizes import BufferSizes
@@ -91,6 +91,24 @@ from .uses import (
     SsmQkvzPrefillKvRegions,
     required_bytes,
 )
+
+if TYPE_CHECKING:
+    from .checks import selfcheck
+    from .runtime.host import HostBackend
+    from .runtime.selfcheck import SelfcheckReport
+else:
+    # Imported on use: few programs need them, and all would wait for them.
+    _ON_USE = {
+        "HostBackend": ".runtime.host",
+        "SelfcheckReport": ".runtime.selfcheck",
+        "selfcheck": ".checks",
+    }
+
+    def __getattr__(name: str) -> object:
+        if name not in _ON_USE:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        return getattr(import_module(_ON_USE[name], __name__), name)
+
 
 __all__ = [
     "ACT_SCALE_BLOCK",

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Iterator
 from types import TracebackType
@@ -44,7 +43,6 @@ from .runtime.errors import (
     spelling_hint,
 )
 from .runtime.fill import fill
-from .runtime.host import HostBackend
 from .runtime.memory import (
     EMPTY_PLAN,
     Member,
@@ -61,8 +59,6 @@ from .shapes import Shapes, buffer_shapes
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
 from .uses import USES, required_bytes
-
-_log: Final = logging.getLogger(__name__)
 
 # The order of the buffers in a slab: members of a zeroing group lie together.
 SLAB_ORDER: Final = (
@@ -542,7 +538,12 @@ class BufferArena:
         self.max_seq_len = inputs.max_seq_len
         self.kv_block_size = inputs.kv_block_size
         self.max_batch_size = inputs.max_batch_size
-        self._gpu: GpuBackend = HostBackend() if gpu is None else gpu
+        if gpu is None:
+            # Not at the top: it loads ctypes, which a GPU does not need.
+            from .runtime.host import HostBackend
+
+            gpu = HostBackend()
+        self._gpu = gpu
         self._inputs = inputs
         self._clear = new_clear(self._gpu)
         self._guards: Guards | None = None
@@ -599,18 +600,7 @@ class BufferArena:
                 ("hidden_states", self.hidden_states, sizes.hidden_states),
                 ("residual", self.residual, sizes.residual),
             )
-            _log.info(
-                (
-                    "buffer arena: %d tokens, %.1f MiB in all, attn_output %.1f MiB, "
-                    "ssm_deinterleaved %.1f MiB, model_type=%s, kv_lora_rank=%s"
-                ),
-                self.max_batch_tokens,
-                sizes.total_bytes / 2**20,
-                sizes.attn_output / 2**20,
-                sizes.ssm_deinterleaved / 2**20,
-                self.config.model_type,
-                self.config.kv_lora_rank,
-            )
+            self._log_sizes()
         except BaseException as error:
             self._released = True
             for name, failure in self._free():
@@ -716,6 +706,26 @@ class BufferArena:
         self.lora_seq_slot_bytes = sizes.lora_seq_slot
         self.q2_act_q8 = memory.take("q2_act_q8")
         self.q2_act_q8_bytes = sizes.q2_act_q8
+
+    def _log_sizes(self) -> None:
+        # Not at the top, as it loads more than the rest of the package does.
+        from logging import INFO, getLogger
+
+        log = getLogger(__name__)
+        if log.isEnabledFor(INFO):
+            sizes = self.sizes
+            log.info(
+                (
+                    "buffer arena: %d tokens, %.1f MiB in all, attn_output %.1f MiB, "
+                    "ssm_deinterleaved %.1f MiB, model_type=%s, kv_lora_rank=%s"
+                ),
+                self.max_batch_tokens,
+                sizes.total_bytes / 2**20,
+                sizes.attn_output / 2**20,
+                sizes.ssm_deinterleaved / 2**20,
+                self.config.model_type,
+                self.config.kv_lora_rank,
+            )
 
     def _members(self) -> Iterator[Member]:
         for name, nbytes in self.sizes.as_dict().items():
@@ -1175,7 +1185,9 @@ class BufferArena:
                 for name, ptr, nbytes in self._checksum_set()
             ),
         )
-        _log.info("%s", report)
+        from logging import getLogger
+
+        getLogger(__name__).info("%s", report)
         return report
 
     def check_guards(

@@ -5,41 +5,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from os import environ as _environ
 from typing import Self
 
 from .runtime.environment import switch_on
 from .runtime.numeric import check_bool
+from .runtime.record import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Levers:
+class Levers(Record):
     """Environment switches, read once, when the sizes are computed."""
 
-    gguf_native_q2: bool = False
+    gguf_native_q2: bool
     """Keep Q2_0 weights packed and dequantize them at prefill.
 
     Variable ATLAS_GGUF_NATIVE_Q2.
     """
 
-    gguf_native_q2_mmq: bool = False
+    gguf_native_q2_mmq: bool
     """Multiply packed Q2_0 weights with q8_1 activations.
 
     Variable ATLAS_GGUF_NATIVE_Q2_MMQ.
     """
 
-    ssm_save_dump: bool = False
+    ssm_save_dump: bool
     """Run the checksum probe.
 
     Variable ATLAS_SSM_SAVE_DUMP.
     """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        gguf_native_q2: bool = False,
+        gguf_native_q2_mmq: bool = False,
+        ssm_save_dump: bool = False,
+    ) -> None:
         """Raise ConfigError for a value that no variable could give."""
-        check_bool("gguf_native_q2", self.gguf_native_q2)
-        check_bool("gguf_native_q2_mmq", self.gguf_native_q2_mmq)
-        check_bool("ssm_save_dump", self.ssm_save_dump)
+        self._hold(
+            gguf_native_q2=check_bool("gguf_native_q2", gguf_native_q2),
+            gguf_native_q2_mmq=check_bool("gguf_native_q2_mmq", gguf_native_q2_mmq),
+            ssm_save_dump=check_bool("ssm_save_dump", ssm_save_dump),
+        )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = _environ) -> Self:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Iterator
 from types import TracebackType
@@ -45,7 +44,6 @@ from .runtime.errors import (
     spelling_hint,
 )
 from .runtime.fill import fill
-from .runtime.host import HostBackend
 from .runtime.memory import (
     EMPTY_PLAN,
     Member,
@@ -63,8 +61,6 @@ from .shapes import Shapes, buffer_shapes
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
 from .uses import USES, required_bytes
-
-_log: Final = logging.getLogger(__name__)
 
 # The order of the buffers in a slab: members of a zeroing group lie together.
 SLAB_ORDER: Final = (
@@ -578,7 +574,12 @@ class BufferArena:
         self.max_seq_len = inputs.max_seq_len
         self.kv_block_size = inputs.kv_block_size
         self.max_batch_size = inputs.max_batch_size
-        self._gpu: GpuBackend = HostBackend() if gpu is None else gpu
+        if gpu is None:
+            # Not at the top: it loads ctypes, which a GPU does not need.
+            from .runtime.host import HostBackend
+
+            gpu = HostBackend()
+        self._gpu = gpu
         self._inputs = inputs
         self._clear = new_clear(self._gpu)
         self._guards: Guards | None = None
@@ -643,17 +644,7 @@ class BufferArena:
                 ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
                 ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
             )
-            _log.info(
-                (
-                    "buffer arena: %d tokens, %.1f MiB in all, attn_output %.1f MiB, "
-                    "ssm_deinterleaved %.1f MiB, kv_lora_rank=%s"
-                ),
-                self.max_batch_tokens,
-                sizes.total_bytes / 2**20,
-                sizes.attn_output / 2**20,
-                sizes.ssm_deinterleaved / 2**20,
-                self.config.kv_lora_rank,
-            )
+            self._log_sizes()
         except BaseException as error:
             self._released = True
             for name, failure in self._free():
@@ -771,6 +762,25 @@ class BufferArena:
         self.q2_act_q8_bytes = sizes.q2_act_q8
         self.ssm_rowwise_w_bf16 = memory.take("ssm_rowwise_w_bf16")
         self.ssm_rowwise_w_bf16_bytes = sizes.ssm_rowwise_w_bf16
+
+    def _log_sizes(self) -> None:
+        # Not at the top, as it loads more than the rest of the package does.
+        from logging import INFO, getLogger
+
+        log = getLogger(__name__)
+        if log.isEnabledFor(INFO):
+            sizes = self.sizes
+            log.info(
+                (
+                    "buffer arena: %d tokens, %.1f MiB in all, attn_output %.1f MiB, "
+                    "ssm_deinterleaved %.1f MiB, kv_lora_rank=%s"
+                ),
+                self.max_batch_tokens,
+                sizes.total_bytes / 2**20,
+                sizes.attn_output / 2**20,
+                sizes.ssm_deinterleaved / 2**20,
+                self.config.kv_lora_rank,
+            )
 
     def _members(self) -> Iterator[Member]:
         for name, nbytes in self.sizes.as_dict().items():
@@ -1255,7 +1265,9 @@ class BufferArena:
                 for name, ptr, nbytes in self._checksum_set()
             ),
         )
-        _log.info("%s", report)
+        from logging import getLogger
+
+        getLogger(__name__).info("%s", report)
         return report
 
     def check_guards(

@@ -5,177 +5,253 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from os import PathLike
 
 from .runtime.numeric import check_bool, check_int, check_str, check_strs
+from .runtime.record import Record
 from .runtime.shard import split_heads, split_kv_heads
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelConfig:
+class ModelConfig(Record):
     """A model, as far as its buffers depend on it. Counts and widths are elements."""
 
-    model_type: str = ""
+    model_type: str
     """Model family, as config.json spells it."""
 
-    hidden_size: int = 0
+    hidden_size: int
     """Width of the residual stream."""
 
-    num_hidden_layers: int = 0
+    num_hidden_layers: int
     """Layers of the stack."""
 
-    intermediate_size: int = 0
+    intermediate_size: int
     """Width of the dense feed-forward network."""
 
-    vocab_size: int = 0
+    vocab_size: int
     """Entries of the vocabulary."""
 
-    num_attention_heads: int = 0
+    num_attention_heads: int
     """Query heads."""
 
-    num_key_value_heads: int = 0
+    num_key_value_heads: int
     """Key and value heads."""
 
-    head_dim: int = 0
+    head_dim: int
     """Width of one query or key head."""
 
-    attn_gated: bool = False
+    attn_gated: bool
     """The query projection also writes an output gate of its own width."""
 
-    layer_types: tuple[str, ...] = ()
+    layer_types: tuple[str, ...]
     """Kind of each layer: full_attention, sliding_attention, sparse_attention or
     linear_attention are counted, other words are not.
     """
 
-    full_attention_interval: int = 0
+    full_attention_interval: int
     """Every how many layers full attention runs; 0 for every layer."""
 
-    linear_num_key_heads: int = 0
+    linear_num_key_heads: int
     """Key heads of a GDN linear-attention layer."""
 
-    linear_key_head_dim: int = 0
+    linear_key_head_dim: int
     """Width of one GDN key head."""
 
-    linear_num_value_heads: int = 0
+    linear_num_value_heads: int
     """Value heads of a GDN linear-attention layer."""
 
-    linear_value_head_dim: int = 0
+    linear_value_head_dim: int
     """Width of one GDN value head."""
 
-    num_experts: int = 0
+    num_experts: int
     """Routed experts; 0 for a dense model."""
 
-    num_experts_per_tok: int = 0
+    num_experts_per_tok: int
     """Routed experts that one token visits."""
 
-    moe_intermediate_size: int = 0
+    moe_intermediate_size: int
     """Width of one routed expert."""
 
-    shared_expert_intermediate_size: int = 0
+    shared_expert_intermediate_size: int
     """Width of the shared expert; 0 without one."""
 
-    zero_expert_num: int = 0
+    zero_expert_num: int
     """Identity experts that the router also scores."""
 
-    moe_latent_size: int = 0
+    moe_latent_size: int
     """Input width of the routed experts where it is not hidden_size; else 0."""
 
-    mamba_num_heads: int = 0
+    mamba_num_heads: int
     """Heads of a Mamba-2 layer."""
 
-    mamba_head_dim: int = 0
+    mamba_head_dim: int
     """Width of one Mamba-2 head."""
 
-    ssm_state_size: int = 0
+    ssm_state_size: int
     """State width of a Mamba-2 layer."""
 
-    n_groups: int = 0
+    n_groups: int
     """Groups that share B and C in a Mamba-2 layer."""
 
-    mrope_interleaved: bool = False
+    mrope_interleaved: bool
     """Positions come as three interleaved MRoPE streams."""
 
-    kv_lora_rank: int = 0
+    kv_lora_rank: int
     """Rank of the MLA key and value latent; 0 without MLA."""
 
-    q_lora_rank: int = 0
+    q_lora_rank: int
     """Rank of the MLA query latent."""
 
-    qk_rope_head_dim: int = 0
+    qk_rope_head_dim: int
     """Rotary part of one MLA query or key head."""
 
-    o_groups: int = 0
+    o_groups: int
     """Groups of the grouped output projection."""
 
-    o_lora_rank: int = 0
+    o_lora_rank: int
     """Rank of one group of the output projection."""
 
-    hc_mult: int = 0
+    hc_mult: int
     """Residual streams of hyper-connections; 0 without them."""
 
-    hc_lowrank: int = 0
+    hc_lowrank: int
     """Rank of the low-rank hyper-connection mixer; 0 without one."""
 
-    index_n_heads: int = 0
+    index_n_heads: int
     """Heads of the sparse-attention indexer."""
 
-    index_head_dim: int = 0
+    index_head_dim: int
     """Width of one indexer head."""
 
-    index_topk: int = 0
+    index_topk: int
     """Keys that the indexer selects; 0 without one."""
 
-    index_compress_ratio: int = 0
+    index_compress_ratio: int
     """Keys that the indexer scores as one."""
 
-    adapter_max_rank: int = 0
+    adapter_max_rank: int
     """Largest LoRA rank that the server admits; 0 without adapters."""
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        model_type: str = "",
+        hidden_size: int = 0,
+        num_hidden_layers: int = 0,
+        intermediate_size: int = 0,
+        vocab_size: int = 0,
+        num_attention_heads: int = 0,
+        num_key_value_heads: int = 0,
+        head_dim: int = 0,
+        attn_gated: bool = False,
+        layer_types: tuple[str, ...] = (),
+        full_attention_interval: int = 0,
+        linear_num_key_heads: int = 0,
+        linear_key_head_dim: int = 0,
+        linear_num_value_heads: int = 0,
+        linear_value_head_dim: int = 0,
+        num_experts: int = 0,
+        num_experts_per_tok: int = 0,
+        moe_intermediate_size: int = 0,
+        shared_expert_intermediate_size: int = 0,
+        zero_expert_num: int = 0,
+        moe_latent_size: int = 0,
+        mamba_num_heads: int = 0,
+        mamba_head_dim: int = 0,
+        ssm_state_size: int = 0,
+        n_groups: int = 0,
+        mrope_interleaved: bool = False,
+        kv_lora_rank: int = 0,
+        q_lora_rank: int = 0,
+        qk_rope_head_dim: int = 0,
+        o_groups: int = 0,
+        o_lora_rank: int = 0,
+        hc_mult: int = 0,
+        hc_lowrank: int = 0,
+        index_n_heads: int = 0,
+        index_head_dim: int = 0,
+        index_topk: int = 0,
+        index_compress_ratio: int = 0,
+        adapter_max_rank: int = 0,
+    ) -> None:
         """Raise ConfigError for a value of the wrong type, or a negative one."""
-        check_str("model_type", self.model_type)
-        check_int("hidden_size", self.hidden_size)
-        check_int("num_hidden_layers", self.num_hidden_layers)
-        check_int("intermediate_size", self.intermediate_size)
-        check_int("vocab_size", self.vocab_size)
-        check_int("num_attention_heads", self.num_attention_heads)
-        check_int("num_key_value_heads", self.num_key_value_heads)
-        check_int("head_dim", self.head_dim)
-        check_bool("attn_gated", self.attn_gated)
-        object.__setattr__(
-            self, "layer_types", check_strs("layer_types", self.layer_types)
+        check_str("model_type", model_type)
+        check_int("hidden_size", hidden_size)
+        check_int("num_hidden_layers", num_hidden_layers)
+        check_int("intermediate_size", intermediate_size)
+        check_int("vocab_size", vocab_size)
+        check_int("num_attention_heads", num_attention_heads)
+        check_int("num_key_value_heads", num_key_value_heads)
+        check_int("head_dim", head_dim)
+        check_bool("attn_gated", attn_gated)
+        layer_types = check_strs("layer_types", layer_types)
+        check_int("full_attention_interval", full_attention_interval)
+        check_int("linear_num_key_heads", linear_num_key_heads)
+        check_int("linear_key_head_dim", linear_key_head_dim)
+        check_int("linear_num_value_heads", linear_num_value_heads)
+        check_int("linear_value_head_dim", linear_value_head_dim)
+        check_int("num_experts", num_experts)
+        check_int("num_experts_per_tok", num_experts_per_tok)
+        check_int("moe_intermediate_size", moe_intermediate_size)
+        check_int("shared_expert_intermediate_size", shared_expert_intermediate_size)
+        check_int("zero_expert_num", zero_expert_num)
+        check_int("moe_latent_size", moe_latent_size)
+        check_int("mamba_num_heads", mamba_num_heads)
+        check_int("mamba_head_dim", mamba_head_dim)
+        check_int("ssm_state_size", ssm_state_size)
+        check_int("n_groups", n_groups)
+        check_bool("mrope_interleaved", mrope_interleaved)
+        check_int("kv_lora_rank", kv_lora_rank)
+        check_int("q_lora_rank", q_lora_rank)
+        check_int("qk_rope_head_dim", qk_rope_head_dim)
+        check_int("o_groups", o_groups)
+        check_int("o_lora_rank", o_lora_rank)
+        check_int("hc_mult", hc_mult)
+        check_int("hc_lowrank", hc_lowrank)
+        check_int("index_n_heads", index_n_heads)
+        check_int("index_head_dim", index_head_dim)
+        check_int("index_topk", index_topk)
+        check_int("index_compress_ratio", index_compress_ratio)
+        check_int("adapter_max_rank", adapter_max_rank)
+        self._hold(
+            model_type=model_type,
+            hidden_size=hidden_size,
+            num_hidden_layers=num_hidden_layers,
+            intermediate_size=intermediate_size,
+            vocab_size=vocab_size,
+            num_attention_heads=num_attention_heads,
+            num_key_value_heads=num_key_value_heads,
+            head_dim=head_dim,
+            attn_gated=attn_gated,
+            layer_types=layer_types,
+            full_attention_interval=full_attention_interval,
+            linear_num_key_heads=linear_num_key_heads,
+            linear_key_head_dim=linear_key_head_dim,
+            linear_num_value_heads=linear_num_value_heads,
+            linear_value_head_dim=linear_value_head_dim,
+            num_experts=num_experts,
+            num_experts_per_tok=num_experts_per_tok,
+            moe_intermediate_size=moe_intermediate_size,
+            shared_expert_intermediate_size=shared_expert_intermediate_size,
+            zero_expert_num=zero_expert_num,
+            moe_latent_size=moe_latent_size,
+            mamba_num_heads=mamba_num_heads,
+            mamba_head_dim=mamba_head_dim,
+            ssm_state_size=ssm_state_size,
+            n_groups=n_groups,
+            mrope_interleaved=mrope_interleaved,
+            kv_lora_rank=kv_lora_rank,
+            q_lora_rank=q_lora_rank,
+            qk_rope_head_dim=qk_rope_head_dim,
+            o_groups=o_groups,
+            o_lora_rank=o_lora_rank,
+            hc_mult=hc_mult,
+            hc_lowrank=hc_lowrank,
+            index_n_heads=index_n_heads,
+            index_head_dim=index_head_dim,
+            index_topk=index_topk,
+            index_compress_ratio=index_compress_ratio,
+            adapter_max_rank=adapter_max_rank,
         )
-        check_int("full_attention_interval", self.full_attention_interval)
-        check_int("linear_num_key_heads", self.linear_num_key_heads)
-        check_int("linear_key_head_dim", self.linear_key_head_dim)
-        check_int("linear_num_value_heads", self.linear_num_value_heads)
-        check_int("linear_value_head_dim", self.linear_value_head_dim)
-        check_int("num_experts", self.num_experts)
-        check_int("num_experts_per_tok", self.num_experts_per_tok)
-        check_int("moe_intermediate_size", self.moe_intermediate_size)
-        check_int(
-            "shared_expert_intermediate_size", self.shared_expert_intermediate_size
-        )
-        check_int("zero_expert_num", self.zero_expert_num)
-        check_int("moe_latent_size", self.moe_latent_size)
-        check_int("mamba_num_heads", self.mamba_num_heads)
-        check_int("mamba_head_dim", self.mamba_head_dim)
-        check_int("ssm_state_size", self.ssm_state_size)
-        check_int("n_groups", self.n_groups)
-        check_bool("mrope_interleaved", self.mrope_interleaved)
-        check_int("kv_lora_rank", self.kv_lora_rank)
-        check_int("q_lora_rank", self.q_lora_rank)
-        check_int("qk_rope_head_dim", self.qk_rope_head_dim)
-        check_int("o_groups", self.o_groups)
-        check_int("o_lora_rank", self.o_lora_rank)
-        check_int("hc_mult", self.hc_mult)
-        check_int("hc_lowrank", self.hc_lowrank)
-        check_int("index_n_heads", self.index_n_heads)
-        check_int("index_head_dim", self.index_head_dim)
-        check_int("index_topk", self.index_topk)
-        check_int("index_compress_ratio", self.index_compress_ratio)
-        check_int("adapter_max_rank", self.adapter_max_rank)
 
     @classmethod
     def from_hf(
@@ -203,8 +279,7 @@ class ModelConfig:
         Raise ConfigError with the field, its value and tp where it cannot be.
         """
         check_int("tp", tp, 1)
-        return replace(
-            self,
+        return self._replace(
             num_attention_heads=split_heads(
                 "num_attention_heads", self.num_attention_heads, tp
             ),

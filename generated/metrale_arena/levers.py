@@ -5,63 +5,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from os import environ as _environ
 from typing import Self
 
 from .constants import SPLITK_AUTO, SPLITK_LEGACY
 from .runtime.environment import count_or_word, switch_off, switch_on
 from .runtime.numeric import check_bool, check_int
+from .runtime.record import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Levers:
+class Levers(Record):
     """Environment switches, read once, when the sizes are computed."""
 
-    gguf_native_q2: bool = False
+    gguf_native_q2: bool
     """Keep Q2_0 weights packed and dequantize them at prefill.
 
     Variable METRALE_GGUF_NATIVE_Q2.
     """
 
-    gguf_native_q2_mmq: bool = False
+    gguf_native_q2_mmq: bool
     """Multiply packed Q2_0 weights with q8_1 activations.
 
     Variable METRALE_GGUF_NATIVE_Q2_MMQ.
     """
 
-    fp8_rowwise: bool = False
+    fp8_rowwise: bool
     """Keep row-wise BF16 copies of the GDN projections.
 
     Variable METRALE_FP8_ROWWISE.
     """
 
-    glm_arena_trim: bool = True
+    glm_arena_trim: bool
     """Leave out the buffers that a GLM-5 forward pass never touches.
 
     Variable METRALE_GLM_ARENA_TRIM.
     """
 
-    attn_decode_splitk: int = SPLITK_LEGACY
+    attn_decode_splitk: int
     """Splits of the decode attention workspace per query head, or a policy.
 
     Variable METRALE_ATTN_DECODE_SPLITK.
     """
 
-    ssm_save_dump: bool = False
+    ssm_save_dump: bool
     """Run the checksum probe.
 
     Variable METRALE_SSM_SAVE_DUMP.
     """
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        gguf_native_q2: bool = False,
+        gguf_native_q2_mmq: bool = False,
+        fp8_rowwise: bool = False,
+        glm_arena_trim: bool = True,
+        attn_decode_splitk: int = SPLITK_LEGACY,
+        ssm_save_dump: bool = False,
+    ) -> None:
         """Raise ConfigError for a value that no variable could give."""
-        check_bool("gguf_native_q2", self.gguf_native_q2)
-        check_bool("gguf_native_q2_mmq", self.gguf_native_q2_mmq)
-        check_bool("fp8_rowwise", self.fp8_rowwise)
-        check_bool("glm_arena_trim", self.glm_arena_trim)
-        check_int("attn_decode_splitk", self.attn_decode_splitk, -1, 16)
-        check_bool("ssm_save_dump", self.ssm_save_dump)
+        self._hold(
+            gguf_native_q2=check_bool("gguf_native_q2", gguf_native_q2),
+            gguf_native_q2_mmq=check_bool("gguf_native_q2_mmq", gguf_native_q2_mmq),
+            fp8_rowwise=check_bool("fp8_rowwise", fp8_rowwise),
+            glm_arena_trim=check_bool("glm_arena_trim", glm_arena_trim),
+            attn_decode_splitk=check_int(
+                "attn_decode_splitk", attn_decode_splitk, -1, 16
+            ),
+            ssm_save_dump=check_bool("ssm_save_dump", ssm_save_dump),
+        )
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] = _environ) -> Self:

@@ -438,9 +438,7 @@ class BufferSizes(NamedTuple):
         linear_value_head_dim = config.linear_value_head_dim
         num_experts = config.num_experts
         num_experts_per_tok = config.num_experts_per_tok
-        moe_intermediate_size = config.moe_intermediate_size
         shared_expert_intermediate_size = config.shared_expert_intermediate_size
-        zero_expert_num = config.zero_expert_num
         moe_latent_size = config.moe_latent_size
         mamba_num_heads = config.mamba_num_heads
         mamba_head_dim = config.mamba_head_dim
@@ -448,14 +446,10 @@ class BufferSizes(NamedTuple):
         n_groups = config.n_groups
         mrope_interleaved = config.mrope_interleaved
         kv_lora_rank = config.kv_lora_rank
-        q_lora_rank = config.q_lora_rank
-        qk_rope_head_dim = config.qk_rope_head_dim
         o_groups = config.o_groups
         o_lora_rank = config.o_lora_rank
         hc_mult = config.hc_mult
         hc_lowrank = config.hc_lowrank
-        index_n_heads = config.index_n_heads
-        index_head_dim = config.index_head_dim
         index_topk = config.index_topk
         index_compress_ratio = config.index_compress_ratio
         adapter_max_rank = config.adapter_max_rank
@@ -470,12 +464,8 @@ class BufferSizes(NamedTuple):
         mamba2_d_inner = mamba_num_heads * mamba_head_dim
         mamba2_d_xbc = mamba2_d_inner + 2 * n_groups * ssm_state_size
         mamba2_in_proj_size = mamba2_d_inner + mamba2_d_xbc + mamba_num_heads
-        moe_input_size = moe_latent_size if moe_latent_size > 0 else hidden_size
         q_width = num_attention_heads * head_dim
         kv_width = num_key_value_heads * head_dim
-        absorbed_mla_dim = kv_lora_rank + qk_rope_head_dim
-        router_width = num_experts + zero_expert_num
-        ffn_width = max(hidden_size, intermediate_size)
         max_dim = max(hidden_size, mamba2_d_inner)
         fp8_act_width = max(hidden_size, q_width, mamba2_d_inner, gdn_value_dim)
         M_pad = (M + FP8_ROW_TILE - 1) // FP8_ROW_TILE * FP8_ROW_TILE
@@ -486,96 +476,150 @@ class BufferSizes(NamedTuple):
             max_seq_len // kv_block_size + 1 if kv_block_size > 0 else UNPAGED_BLOCKS
         )
         meta_rows = max(DECODE_META_MIN_ROWS, max_batch_size)
+        max_num_attention_heads_1 = max(num_attention_heads, 1)
         auto_splits = min(
-            max(-(-(2 * target.sm_count) // max(num_attention_heads, 1)), 1),
+            max(-(-(2 * target.sm_count) // max_num_attention_heads_1), 1),
             SPLITK_MAX_SPLITS,
         )
         splitk_slots = (
             max(target.sm_count, 1)
             if levers.attn_decode_splitk == SPLITK_LEGACY
             else max(meta_rows, 1)
-            * max(num_attention_heads, 1)
+            * max_num_attention_heads_1
             * (
                 auto_splits
                 if levers.attn_decode_splitk == SPLITK_AUTO
                 else levers.attn_decode_splitk
             )
         )
-        gdn_chunks = (M + GDN_CHUNK - 1) // GDN_CHUNK + GDN_SPARE_CHUNKS
-        gdn_blocks = gdn_chunks * linear_num_value_heads
-        ssd_chunks = (M + GDN_CHUNK - 1) // GDN_CHUNK + 1
         hc_width = hc_mult * hidden_size
 
-        hidden_states = M * hidden_size * 2
-        residual = M * hidden_size * 2
-        norm_output = M * max_dim * 2
+        M_x2 = M * 2
+        hidden_states = M_x2 * hidden_size
+        residual = hidden_states
+        norm_output = M_x2 * max_dim
+        M_pad_x2 = M_pad * 2
         qkv_output = (
-            M_pad
-            * ((num_attention_heads * q_mul + 2 * num_key_value_heads) * head_dim)
-            * 2
+            M_pad_x2
+            * (num_attention_heads * q_mul + 2 * num_key_value_heads)
+            * head_dim
         )
+        if kv_lora_rank > 0:
+            q_lora_rank = config.q_lora_rank
+            qk_rope_head_dim = config.qk_rope_head_dim
+            absorbed_mla_dim = kv_lora_rank + qk_rope_head_dim
+            M_num_attention_heads_x2 = M_x2 * num_attention_heads
+            attn_output_absorbed_mla = M_num_attention_heads_x2 * absorbed_mla_dim
+            ssm_ba_q_latent = M_x2 * q_lora_rank
+            ssm_ba_k_rope = M_x2 * qk_rope_head_dim
+            ssm_conv_out_f32_q_rope = M_num_attention_heads_x2 * qk_rope_head_dim
+        else:
+            attn_output_absorbed_mla = 0
+            ssm_ba_q_latent = 0
+            ssm_ba_k_rope = 0
+            ssm_conv_out_f32_q_rope = 0
         attn_output = max(
             # attention
-            M * num_attention_heads * head_dim * 2,
+            M_x2 * q_width,
             # mamba2
-            M * mamba2_d_inner * 2,
+            M_x2 * mamba2_d_inner,
             # absorbed_mla
-            M * num_attention_heads * absorbed_mla_dim * 2 if kv_lora_rank > 0 else 0,
+            attn_output_absorbed_mla,
         )
-        gate_logits = M * router_width * 2 if num_experts > 0 else PLACEHOLDER_BYTES
-        gate_logits_f32 = M * router_width * 4 if num_experts > 0 else PLACEHOLDER_BYTES
-        moe_router_in_f32 = (
-            M * hidden_size * 4 if num_experts > 0 else PLACEHOLDER_BYTES
-        )
-        moe_output = M_pad * hidden_size * 2
+        M_x4 = M * 4
+        if num_experts > 0:
+            moe_intermediate_size = config.moe_intermediate_size
+            zero_expert_num = config.zero_expert_num
+            moe_input_size = moe_latent_size if moe_latent_size > 0 else hidden_size
+            router_width = num_experts + zero_expert_num
+            gate_logits = M_x2 * router_width
+            gate_logits_f32 = M_x4 * router_width
+            moe_router_in_f32 = M_x4 * hidden_size
+            k_rows_num_experts_per_tok_x2 = k_rows * num_experts_per_tok * 2
+            expert_gate_out_routed = (
+                k_rows_num_experts_per_tok_x2 * moe_intermediate_size
+            )
+            expert_down_out = k_rows_num_experts_per_tok_x2 * moe_input_size
+            ffn_act_q8 = 0
+            ffn_act_a = 0
+            ffn_act_scale = 0
+            ffn_act_scale_kmajor = 0
+            ffn_gate_up_fused = 0
+            moe_fp8_scratch = moe_fp8_bytes(config, M)
+        else:
+            ffn_width = max(hidden_size, intermediate_size)
+            gate_logits = PLACEHOLDER_BYTES
+            gate_logits_f32 = PLACEHOLDER_BYTES
+            moe_router_in_f32 = PLACEHOLDER_BYTES
+            expert_gate_out_routed = 0
+            expert_down_out = k_rows * hidden_size * 2
+            ffn_act_q8 = (
+                M_x4 * ((ffn_width + Q8_BLOCK - 1) // Q8_BLOCK * Q8_BLOCK)
+                + Q8_SPARE_BYTES
+            )
+            ffn_act_a = M_pad * ffn_width
+            M_pad_x4 = M_pad * 4
+            ffn_act_scale = M_pad_x4 * (ffn_width // ACT_SCALE_BLOCK)
+            ffn_act_scale_kmajor = ffn_width // FP8_BLOCK * M_pad_x4
+            ffn_gate_up_fused = (
+                (GATEUP_FUSED_MAX_M + FP8_ROW_TILE - 1)
+                // FP8_ROW_TILE
+                * FP8_ROW_TILE
+                * intermediate_size
+                * 4
+            )
+            moe_fp8_scratch = 0
+        moe_output = M_pad_x2 * hidden_size
         logits = (
             min(M, max(VERIFY_ROW_CAP, meta_rows + LOGITS_SPARE_ROWS)) * vocab_size * 2
         )
+        M_pad_ssm_qkvz_size_x2 = M_pad_x2 * ssm_qkvz_size
         ssm_qkvz = max(
             # qkvz
-            M_pad * ssm_qkvz_size * 2,
+            M_pad_ssm_qkvz_size_x2,
             # mamba2_in_proj
-            M * mamba2_in_proj_size * 2,
+            M_x2 * mamba2_in_proj_size,
             # prefill_kv
-            M * kv_width * 2 + M_pad * kv_width * 2,
+            M_x2 * kv_width + M_pad_x2 * kv_width,
             # shared_expert_up
-            M * shared_expert_intermediate_size * 2,
+            M_x2 * shared_expert_intermediate_size,
             256,
         )
         ssm_ba = max(
             # ba
-            M * ssm_ba_size * 2,
+            M_x2 * ssm_ba_size,
             # moe_latent
-            M * moe_latent_size * 2,
+            M_x2 * moe_latent_size,
             # q_latent
-            M * q_lora_rank * 2 if kv_lora_rank > 0 else 0,
+            ssm_ba_q_latent,
             # k_rope
-            M * qk_rope_head_dim * 2 if kv_lora_rank > 0 else 0,
+            ssm_ba_k_rope,
             256,
         )
         ssm_deinterleaved = max(
             # qkvz
-            M_pad * ssm_qkvz_size * 2,
+            M_pad_ssm_qkvz_size_x2,
             # mamba2_conv
-            M * mamba2_d_xbc * 2,
+            M_x2 * mamba2_d_xbc,
             # q_copy
-            M * q_width * 2,
+            M_x2 * q_width,
             # absorbed_q
-            M * num_attention_heads * absorbed_mla_dim * 2 if kv_lora_rank > 0 else 0,
+            attn_output_absorbed_mla,
             256,
         )
-        ssm_gates = max(M * 2 * linear_num_value_heads * 4, 256)
+        ssm_gates = max(M * linear_num_value_heads * 8, 256)
         ssm_conv_out_f32 = max(
             # conv
-            M * ssm_qkvz_size * 4,
+            M_x4 * ssm_qkvz_size,
             # q_rope
-            M * num_attention_heads * qk_rope_head_dim * 2 if kv_lora_rank > 0 else 0,
+            ssm_conv_out_f32_q_rope,
             256,
         )
+        M_num_experts_per_tok_x4 = M_x4 * num_experts_per_tok
         scratch = max(
             # prefill
-            M * num_experts_per_tok * 4
-            + M * num_experts_per_tok * 4
+            M_num_experts_per_tok_x4
+            + M_num_experts_per_tok_x4
             + chunk_meta_bytes(
                 M, MROPE_STREAMS if mrope_interleaved else 1, max_blocks
             ),
@@ -594,139 +638,124 @@ class BufferSizes(NamedTuple):
         )
         expert_gate_out = max(
             # routed
-            (
-                k_rows * num_experts_per_tok * moe_intermediate_size * 2
-                if num_experts > 0
-                else 0
-            ),
+            expert_gate_out_routed,
             # dense
             k_rows * intermediate_size * 2,
         )
-        expert_up_out = max(
-            # routed
-            (
-                k_rows * num_experts_per_tok * moe_intermediate_size * 2
-                if num_experts > 0
-                else 0
-            ),
-            # dense
-            k_rows * intermediate_size * 2,
-        )
-        expert_down_out = max(
-            # routed
-            k_rows * num_experts_per_tok * moe_input_size * 2 if num_experts > 0 else 0,
-            # dense
-            k_rows * hidden_size * 2 if num_experts == 0 else 0,
-        )
+        expert_up_out = expert_gate_out
         splitk_workspace = (
             natural(splitk_slots, "splitk_workspace: splitk_slots") * (head_dim + 2) * 4
         )
-        o_latent = max(M * o_groups * o_lora_rank * 2, 256)
+        o_latent = max(M_x2 * o_groups * o_lora_rank, 256)
         norm_unit_w = max_dim * 2
-        hc_streams = M * hc_mult * hidden_size * 4 if hc_mult > 0 else PLACEHOLDER_BYTES
-        hc_post = max(M * hc_mult * 4, 256) if hc_mult > 0 else PLACEHOLDER_BYTES
-        hc_comb = (
-            max(M * hc_mult * hc_mult * 4, 256) if hc_mult > 0 else PLACEHOLDER_BYTES
-        )
-        hc_lowrank_scratch = (
-            max(
-                # split
-                min(M, HC_SPLIT_MAX_TOKENS) * hc_width * 4
-                + min(M, HC_SPLIT_MAX_TOKENS) * hc_lowrank * 4,
-                # gemm
-                min(M, HC_GEMM_MAX_TOKENS) * hc_width * 2
-                + min(M, HC_GEMM_MAX_TOKENS) * hc_width * 2
-                + min(M, HC_GEMM_MAX_TOKENS) * hc_lowrank * 2
-                + min(M, HC_GEMM_MAX_TOKENS) * hc_mult * 2,
+        if hc_mult > 0:
+            hc_streams = M_x4 * hc_width
+            hc_post = max(M_x4 * hc_mult, 256)
+            hc_comb = max(M_x4 * hc_mult * hc_mult, 256)
+        else:
+            hc_streams = PLACEHOLDER_BYTES
+            hc_post = PLACEHOLDER_BYTES
+            hc_comb = PLACEHOLDER_BYTES
+        if hc_mult > 0 and hc_lowrank > 0:
+            min_M_hc_split_max_tokens_x4 = min(M, HC_SPLIT_MAX_TOKENS) * 4
+            min_M_hc_gemm_max_tokens_x2 = min(M, HC_GEMM_MAX_TOKENS) * 2
+            min_M_hc_gemm_max_tokens_hc_width_x2 = (
+                min_M_hc_gemm_max_tokens_x2 * hc_width
             )
-            if hc_mult > 0 and hc_lowrank > 0
-            else PLACEHOLDER_BYTES
-        )
-        qsa_select_scratch = (
-            QSA_SELECT_TOKENS * ((index_n_heads + 1) * index_head_dim) * 2
-            + QSA_SELECT_TOKENS * index_n_heads * index_head_dim * 4
-            + QSA_SELECT_TOKENS
-            * ((max_seq_len + index_compress_ratio - 1) // index_compress_ratio)
-            * 4
-            + QSA_SELECT_TOKENS * (index_topk // index_compress_ratio) * 4
-            if index_topk > 0 and index_compress_ratio > 0
-            else PLACEHOLDER_BYTES
-        )
-        gdn_fla_scratch = (
-            gdn_blocks * GDN_CHUNK * linear_key_head_dim * 2
-            + gdn_blocks * GDN_CHUNK * linear_value_head_dim * 2
-            + gdn_blocks * linear_key_head_dim * linear_value_head_dim * 2
-            + gdn_blocks * GDN_CHUNK * linear_value_head_dim * 2
-            + gdn_blocks * GDN_CHUNK * 4
-            if linear_num_value_heads > 0
+            hc_lowrank_scratch = max(
+                # split
+                min_M_hc_split_max_tokens_x4 * hc_width
+                + min_M_hc_split_max_tokens_x4 * hc_lowrank,
+                # gemm
+                min_M_hc_gemm_max_tokens_hc_width_x2
+                + min_M_hc_gemm_max_tokens_hc_width_x2
+                + min_M_hc_gemm_max_tokens_x2 * hc_lowrank
+                + min_M_hc_gemm_max_tokens_x2 * hc_mult,
+            )
+        else:
+            hc_lowrank_scratch = PLACEHOLDER_BYTES
+        if index_topk > 0 and index_compress_ratio > 0:
+            index_n_heads = config.index_n_heads
+            index_head_dim = config.index_head_dim
+            qsa_select_tokens_x4 = QSA_SELECT_TOKENS * 4
+            qsa_select_scratch = (
+                QSA_SELECT_TOKENS * (index_n_heads + 1) * index_head_dim * 2
+                + qsa_select_tokens_x4 * index_n_heads * index_head_dim
+                + qsa_select_tokens_x4
+                * ((max_seq_len + index_compress_ratio - 1) // index_compress_ratio)
+                + qsa_select_tokens_x4 * (index_topk // index_compress_ratio)
+            )
+        else:
+            qsa_select_scratch = PLACEHOLDER_BYTES
+        if (
+            linear_num_value_heads > 0
             and linear_key_head_dim == GDN_HEAD_DIM
             and linear_value_head_dim == GDN_HEAD_DIM
-            else 0
-        )
-        ssd_scratch = (
-            mamba_num_heads * ssd_chunks * GDN_CHUNK * 4
-            + mamba_num_heads * ssd_chunks * GDN_CHUNK * 4
-            + ssd_chunks * max(n_groups, 1) * GDN_CHUNK * GDN_CHUNK * 4
-            if mamba_num_heads > 0 and ssm_state_size > 0
-            else 0
-        )
-        token_ids = max(M * 4, 256)
-        ffn_act_q8 = (
-            M * ((ffn_width + Q8_BLOCK - 1) // Q8_BLOCK * Q8_BLOCK) * 4 + Q8_SPARE_BYTES
-            if num_experts == 0
-            else 0
-        )
-        ffn_act_a = M_pad * ffn_width if num_experts == 0 else 0
-        ffn_act_scale = (
-            M_pad * (ffn_width // ACT_SCALE_BLOCK) * 4 if num_experts == 0 else 0
-        )
-        ffn_act_scale_kmajor = (
-            ffn_width // FP8_BLOCK * M_pad * 4 if num_experts == 0 else 0
-        )
-        ffn_gate_up_fused = (
-            (GATEUP_FUSED_MAX_M + FP8_ROW_TILE - 1)
-            // FP8_ROW_TILE
-            * FP8_ROW_TILE
-            * (2 * intermediate_size)
-            * 2
-            if num_experts == 0
-            else 0
-        )
-        fp8_act = M_pad * fp8_act_width
-        moe_fp8_scratch = moe_fp8_bytes(config, M) if num_experts > 0 else 0
-        fp8_act_scale = M_pad * ((fp8_act_width + FP8_BLOCK - 1) // FP8_BLOCK) * 4
-        fp8_act_scale_kmajor = (fp8_act_width + FP8_BLOCK - 1) // FP8_BLOCK * M_pad * 4
-        q2_dequant_scratch = (
-            q2_dequant_scratch_bytes(config) if levers.gguf_native_q2 else 0
-        )
-        lora_xa = M * adapter_max_rank * 2 if adapter_max_rank > 0 else 0
-        lora_delta = (
-            M * max(hidden_size, intermediate_size, q_mul * q_width) * 2
-            if adapter_max_rank > 0
-            else 0
-        )
-        lora_hact = M * intermediate_size * 2 if adapter_max_rank > 0 else 0
-        lora_seq_slot = M * 4 if adapter_max_rank > 0 else 0
-        q2_act_q8 = (
-            M
-            * (
-                (max(hidden_size, intermediate_size, q_width) + Q8_BLOCK - 1)
-                // Q8_BLOCK
-                * Q8_BLOCK
+        ):
+            gdn_chunks = (M + GDN_CHUNK - 1) // GDN_CHUNK + GDN_SPARE_CHUNKS
+            gdn_blocks = gdn_chunks * linear_num_value_heads
+            gdn_blocks_gdn_chunk = gdn_blocks * GDN_CHUNK
+            linear_key_head_dim_x2 = linear_key_head_dim * 2
+            gdn_fla_scratch_part = gdn_blocks_gdn_chunk * linear_value_head_dim * 2
+            gdn_fla_scratch = (
+                gdn_blocks_gdn_chunk * linear_key_head_dim_x2
+                + gdn_fla_scratch_part
+                + gdn_blocks * linear_key_head_dim_x2 * linear_value_head_dim
+                + gdn_fla_scratch_part
+                + gdn_blocks_gdn_chunk * 4
             )
-            * 4
-            + Q8_SPARE_BYTES
-            if levers.gguf_native_q2_mmq
-            else 0
-        )
-        ssm_rowwise_w_bf16 = (
-            natural(
+        else:
+            gdn_fla_scratch = 0
+        if mamba_num_heads > 0 and ssm_state_size > 0:
+            ssd_chunks = (M + GDN_CHUNK - 1) // GDN_CHUNK + 1
+            ssd_chunks_gdn_chunk_x4 = ssd_chunks * GDN_CHUNK * 4
+            mamba_num_heads_ssd_chunks_gdn_chunk_x4 = (
+                mamba_num_heads * ssd_chunks_gdn_chunk_x4
+            )
+            ssd_scratch = (
+                mamba_num_heads_ssd_chunks_gdn_chunk_x4
+                + mamba_num_heads_ssd_chunks_gdn_chunk_x4
+                + ssd_chunks_gdn_chunk_x4 * max(n_groups, 1) * GDN_CHUNK
+            )
+        else:
+            ssd_scratch = 0
+        token_ids = max(M_x4, 256)
+        fp8_act = M_pad * fp8_act_width
+        fp8_act_scale = M_pad * ((fp8_act_width + FP8_BLOCK - 1) // FP8_BLOCK) * 4
+        fp8_act_scale_kmajor = fp8_act_scale
+        if levers.gguf_native_q2:
+            q2_dequant_scratch = q2_dequant_scratch_bytes(config)
+        else:
+            q2_dequant_scratch = 0
+        if adapter_max_rank > 0:
+            lora_xa = M_x2 * adapter_max_rank
+            lora_delta = M_x2 * max(hidden_size, intermediate_size, q_mul * q_width)
+            lora_hact = M_x2 * intermediate_size
+            lora_seq_slot = M_x4
+        else:
+            lora_xa = 0
+            lora_delta = 0
+            lora_hact = 0
+            lora_seq_slot = 0
+        if levers.gguf_native_q2_mmq:
+            q2_act_q8 = (
+                M_x4
+                * (
+                    (max(hidden_size, intermediate_size, q_width) + Q8_BLOCK - 1)
+                    // Q8_BLOCK
+                    * Q8_BLOCK
+                )
+                + Q8_SPARE_BYTES
+            )
+        else:
+            q2_act_q8 = 0
+        if levers.fp8_rowwise:
+            ssm_rowwise_w_bf16 = natural(
                 ssm_rowwise_w_bf16_bytes_for(config, levers.fp8_rowwise),
                 "ssm_rowwise_w_bf16",
             )
-            if levers.fp8_rowwise
-            else 0
-        )
+        else:
+            ssm_rowwise_w_bf16 = 0
 
         sizes = cls(
             hidden_states,
@@ -778,7 +807,7 @@ class BufferSizes(NamedTuple):
             0,
         )
         if max(sizes) > MAX_SIZE:
-            inputs = {name: getattr(config, name) for name in config.__slots__}
+            inputs = config._asdict()
             inputs |= {
                 "max_batch_tokens": max_batch_tokens,
                 "max_seq_len": max_seq_len,

@@ -4,22 +4,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from .runtime.numeric import check_int
+from .runtime.record import Record
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(Record):
     """Constants of a device."""
 
-    sm_count: int = 48
+    sm_count: int
     """Streaming multiprocessors; 48 on GB10, 132 on H100 and H200, 148 on B200."""
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        *,
+        sm_count: int = 48,
+    ) -> None:
         """Raise ConfigError for a constant that no device has."""
-        check_int("sm_count", self.sm_count, 1)
+        self._hold(
+            sm_count=check_int("sm_count", sm_count, 1),
+        )
 
 
 DEFAULT_TARGET: Final = Target()

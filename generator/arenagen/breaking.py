@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 
 from .leaves import COMMA, DOT, Leaf, Unknown
 from .record import record
+from .settled import WIDTH
 
-WIDTH = 88
 _LAST_COMMA = re.compile(r",[)\]}]|,$")
 
 

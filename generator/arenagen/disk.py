@@ -15,11 +15,9 @@ run makes an end of what a killed one left.
 
 from __future__ import annotations
 
-import difflib
 import io
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -47,7 +45,7 @@ _ENTRANCE = "__init__.py"
 # The folder inside of an output folder that one run stages its files in.
 _STAGE_PREFIX = ".arenagen-"
 _STAGE = re.compile(r"\.arenagen-[0-9a-f]{8}")
-_INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_INVISIBLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 
 
 class DiskError(ArenagenError):
@@ -73,7 +71,9 @@ class Difference:
 
         Control characters, such as the end of a CRLF line, are spelled out.
         """
-        lines = difflib.unified_diff(
+        from difflib import unified_diff
+
+        lines = unified_diff(
             _lines(self.before),
             _lines(self.after),
             f"{self.path} (on disk)",
@@ -83,7 +83,7 @@ class Difference:
             line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
             for line in lines
         )
-        return _INVISIBLE.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+        return re.sub(_INVISIBLE, lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 def read(path: Path) -> bytes:
@@ -174,7 +174,7 @@ def write_file(path: Path, text: str, mark: str) -> Difference | None:
                 f"{path}: not written by arenagen, and in the way; move it, or "
                 "choose another file"
             )
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
         try:
             _put(temporary, text)
             os.replace(temporary, path)
@@ -191,7 +191,7 @@ def rewrite(path: Path, text: str) -> None:
     A link keeps leading to its file, which keeps its mode. Raises DiskError.
     """
     target = Path(os.path.realpath(path))
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
         _put(temporary, text)
         shutil.copymode(target, temporary)
@@ -271,7 +271,7 @@ def _replace(folder: Path, files: Mapping[str, str], new: list[str]) -> None:
     # A single replace is whole by itself.
     guarded = len(new) > 1 and _ENTRANCE in files
     order = [*others, _ENTRANCE] if guarded or len(others) < len(new) else others
-    stage = folder / f"{_STAGE_PREFIX}{secrets.token_hex(4)}"
+    stage = folder / f"{_STAGE_PREFIX}{os.urandom(4).hex()}"
     standing_in = False
     try:
         stage.mkdir()
@@ -312,7 +312,7 @@ def keep(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(exist_ok=True)
         for target, content in ((ignore, "*\n"), (path, text)):
-            new = target.with_name(f"{target.name}.{secrets.token_hex(4)}")
+            new = target.with_name(f"{target.name}.{os.urandom(4).hex()}")
             new.write_text(content, encoding="utf-8")
             os.replace(new, target)
     except OSError:

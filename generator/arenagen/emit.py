@@ -137,10 +137,8 @@ class Emitter:
             case "len":
                 return Call("len", parts)
             case "count":
-                items = spell(parts[0])
-                owner = items if isinstance(parts[0], Name) else f"({items})"
-                words = [Call(f"{owner}.count", (word,)) for word in parts[1:]]
-                return _sum(words)
+                items, *words = parts
+                return _sum(Call(".count", (items, word)) for word in words)
             case "next_in":
                 return self._helper("next_in", *parts, about)
         counts = self._counts(name)

@@ -6,7 +6,6 @@ with a caret, and a hint. Every stage returns or raises problems; none prints th
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Literal
@@ -18,7 +17,7 @@ Severity = Literal["error", "warning"]
 # is not: left-to-right and right-to-left marks, embeddings, overrides and isolates.
 BIDI = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 # What a terminal would obey instead of showing.
-_CONTROL = re.compile(rf"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029{BIDI}]")
+_CONTROL = rf"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029{BIDI}]"
 # Characters of a source line that are shown, and of those how many before the token.
 _SHOWN = 160
 _BEFORE = 60
@@ -70,7 +69,7 @@ class Span:
             column += len(less) - start
             text = less + text[start:end] + more
         pad = "".join("\t" if char == "\t" else " " for char in text[:column])
-        shown = _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+        shown = re.sub(_CONTROL, "\N{REPLACEMENT CHARACTER}", text)
         return [f" {number} | {shown}", f" {margin} | {pad}{'^' * length}"]
 
 
@@ -115,7 +114,7 @@ class Problem:
 
 def printable(text: str) -> str:
     """The text on one line, with escapes for what a terminal would obey."""
-    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+    return re.sub(_CONTROL, lambda found: ascii(found[0])[1:-1], text)
 
 
 class ArenagenError(Exception):
@@ -138,11 +137,14 @@ def sort_problems(problems: Iterable[Problem]) -> list[Problem]:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word most like `word`, if one is close enough to be a slip."""
+    # Takes a while to load, and most runs find no fault.
+    from difflib import get_close_matches
+
     lower = word.lower()
     by_lower = {each.lower(): each for each in known if _may_be(lower, each.lower())}
     # A schema may have any number of names, and any number of slips.
     candidates = list(by_lower)[:_CANDIDATES]
-    matches = difflib.get_close_matches(lower, candidates, n=1, cutoff=0.7)
+    matches = get_close_matches(lower, candidates, n=1, cutoff=0.7)
     return by_lower[matches[0]] if matches else None
 
 

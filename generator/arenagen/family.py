@@ -50,6 +50,7 @@ class Key:
     of a list. Where an int is the `largest`, a list of them counts as its largest.
     `letters` spells out a text that stands in the place of a list, `numbers` a list of
     integers, `indexes` a list of places; `length` is how many entries of a list count.
+    `reads` are the keys that its formulas read.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Key:
     numbers: Words | None = None
     indexes: Indexes | None = None
     length: Formula | None = None
+    reads: frozenset[str] = field(default=frozenset(), compare=False)
     span: Span = field(default=Span("", 1, 1), compare=False)
 
     @property
@@ -88,11 +90,6 @@ class Key:
             ("the length", self.length, "int"),
         )
         return tuple((what, each, kind) for what, each, kind in listed if each)
-
-    @property
-    def reads(self) -> set[str]:
-        """The keys that its formulas read."""
-        return set().union(*(_reads(formula) for _, formula, _ in self.formulas))
 
 
 @record

@@ -15,11 +15,13 @@ from .family import FUNCTIONS, Family, Indexes, Key, Words
 from .formula import (
     FUNCTION_HINTS,
     TYPE_WORDS,
+    Expr,
     FormulaError,
     Type,
     UnknownFunction,
     UnknownName,
     infer,
+    names,
 )
 from .load import TYPES, formula_problem, parse_formula
 from .model import Formula
@@ -57,9 +59,12 @@ class _Loader:
     def __init__(self, root: source.Mapping) -> None:
         self.problems: list[Problem] = []
         self._told: set[tuple[Span, str]] = set()
+        self._checked: set[tuple[object, ...]] = set()
+        self._good_names: set[tuple[str, str]] = set()
         self._nodes = {
             str(key.value): (key, node) for key, node in _in(root, "families")
         }
+        self._trees: dict[str, Expr] = {}
         self._families: dict[str, Family] = {}
         self._words: dict[str, Words] = {}
         for key, node in _in(root, "words"):
@@ -92,19 +97,24 @@ class _Loader:
         key, node = self._nodes[name]
         self._check_name("family", key)
         base = self._base(node.get("extends"), (*chain, name))
+        values = _values(node)
         keys = dict(base.keys) if base else {}
         for each, content in _in(node, "keys"):
             keys[str(each.value)] = self._key(each, content)
         keys = self._in_order(keys)
         fields = dict(base.fields) if base else {}
-        formulas = node.get("fields")
+        formulas = values.get("fields")
         if isinstance(formulas, source.Mapping):
             for each, formula in formulas.entries:
                 fields[str(each.value)] = self._formula(formula)
-        data = plain(node)
+        data = {
+            word: plain(value)
+            for word, value in values.items()
+            if word not in ("keys", "fields")
+        }
         for end in ("inner", "refuse"):
             for other in ("extends", "sections", "keys", "fields", "ignores", "warn"):
-                if end in data and other in data:
+                if end in values and other in values:
                     span = node.key(other).span
                     message = f"`{other}` does not go with `{end}`"
                     hint = "such a family reads nothing itself"
@@ -118,23 +128,25 @@ class _Loader:
             inner=tuple(data.get("inner", ())),
             keys=keys,
             fields=fields,
-            ignores=(*(base.ignores if base else ()), *self._ignores(node)),
+            ignores=(
+                *(base.ignores if base else ()),
+                *self._ignores(values.get("ignores")),
+            ),
             warn=data.get("warn"),
             refuse=data.get("refuse"),
             span=key.span,
         )
         return self._families[name]
 
-    def _ignores(self, node: source.Mapping) -> list[str]:
-        listed = node.get("ignores")
-        names: list[str] = plain(listed) if listed else []
-        for name in names:
+    def _ignores(self, listed: Node | None) -> list[str]:
+        ignored: list[str] = plain(listed) if listed else []
+        for name in ignored:
             if name not in self._size_keys:
                 assert listed is not None
                 hint = did_you_mean(name, self._size_keys) or "nothing warns of it"
                 message = f"`{name}` is none of `size_keys`"
                 self._report("AR112", message, listed.span, hint=hint)
-        return names
+        return ignored
 
     def _in_order(self, keys: dict[str, Key]) -> dict[str, Key]:
         """The keys, each behind those that its formulas read."""
@@ -147,9 +159,8 @@ class _Loader:
                 hint = "read one of them without the other"
                 self._report("AR110", message, key.span, hint=hint)
             elif key.name not in ordered:
-                reads = key.reads
-                for name in keys:
-                    if name in reads:
+                for name in keys if key.reads else ():
+                    if name in key.reads:
                         add(keys[name], (*chain, key.name))
                 ordered[key.name] = key
 
@@ -176,7 +187,7 @@ class _Loader:
     def _key(self, key: Scalar, node: source.Mapping) -> Key:
         name = str(key.value)
         self._check_name("key", key)
-        data = plain(node)
+        data, values = plain(node), _values(node)
         kind = TYPES[data.get("type", "int")]
         for word in sorted(_MISPLACED[kind] & data.keys()):
             self._report(
@@ -195,25 +206,33 @@ class _Loader:
                 message = "`indexes` need the `length` of the list that they are in"
                 self._report("AR093", message, node.key("indexes").span)
                 indexes = None
+        required = self._optional_formula(values.get("required"))
+        default = self._optional_formula(values.get("default"))
+        length = self._optional_formula(values.get("length"))
         return Key(
             name=name,
             type=kind,
             names=tuple(data.get("names", [name])),
-            required=self._optional_formula(node, "required"),
-            default=self._optional_formula(node, "default"),
+            required=required,
+            default=default,
             absent=tuple(data.get("absent", ())),
             minimum=data.get("minimum", 0),
             largest=data.get("largest", False),
-            words=self._table(node, "words"),
-            letters=self._table(node, "letters"),
-            numbers=self._table(node, "numbers"),
+            words=self._table(values.get("words")),
+            letters=self._table(values.get("letters")),
+            numbers=self._table(values.get("numbers")),
             indexes=indexes and Indexes(**{"base": 0, **indexes}),
-            length=self._optional_formula(node, "length"),
+            length=length,
+            reads=frozenset(
+                read.name
+                for formula in (required, default, length)
+                if formula is not None
+                for read in names(formula.expr)
+            ),
             span=key.span,
         )
 
-    def _table(self, node: source.Mapping, key: str) -> Words | None:
-        given = node.get(key)
+    def _table(self, given: Node | None) -> Words | None:
         if given is None:
             return None
         name = str(plain(given))
@@ -223,19 +242,20 @@ class _Loader:
             self._report("AR094", message, given.span, hint=hint)
         return self._words.get(name)
 
-    def _optional_formula(self, node: source.Mapping, key: str) -> Formula | None:
-        given = node.get(key)
+    def _optional_formula(self, given: Node | None) -> Formula | None:
         return None if given is None else self._formula(given)
 
     def _formula(self, node: Node) -> Formula:
         assert isinstance(node, Scalar)
-        formula, problem = parse_formula(node)
+        formula, problem = parse_formula(node, self._trees)
         if problem is not None:
             self.problems.append(problem)
         return formula
 
     def _check_name(self, what: str, key: Scalar) -> None:
         name = str(key.value)
+        if (what, name) in self._good_names:
+            return
         why = naming.bad_identifier(name) if what == "key" else naming.bad_member(name)
         if not why and not naming.PACKAGE.fullmatch(name):
             why = "is not in lower case"
@@ -243,12 +263,18 @@ class _Loader:
             why = "is used by the emitted code itself"
         if why:
             self._report("AR090", f"the {what} `{name}` {why}", key.span)
+        else:
+            self._good_names.add((what, name))
 
     def _check_formulas(self, family: Family) -> None:
         types = {key.name: key.type for key in family.keys.values()}
         for key in family.keys.values():
-            for what, formula, kind in key.formulas:
-                self._check_formula(formula, types, what, kind)
+            # Most are a base's, and read what they read there.
+            case = id(key), *map(types.get, key.reads)
+            if case not in self._checked:
+                self._checked.add(case)
+                for what, formula, kind in key.formulas:
+                    self._check_formula(formula, types, what, kind)
         for formula in family.fields.values():
             self._check_formula(formula, types, "", None)
 
@@ -284,6 +310,10 @@ class _Loader:
 
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))
+
+
+def _values(node: source.Mapping) -> dict[str, Node]:
+    return {str(key.value): value for key, value in node.entries}
 
 
 def _in(node: source.Mapping, section: str) -> Iterator[tuple[Scalar, source.Mapping]]:

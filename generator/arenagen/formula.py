@@ -11,7 +11,8 @@ import ast
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from keyword import iskeyword
 from typing import Literal, TypeAlias
 
 from .record import field, record
@@ -38,24 +39,28 @@ At: TypeAlias = tuple[int, int]
 class Int:
     value: int
     at: At = field(default=(0, 1), compare=False)
+    children = ()
 
 
 @record
 class Bool:
     value: bool
     at: At = field(default=(0, 1), compare=False)
+    children = ()
 
 
 @record
 class Str:
     value: str
     at: At = field(default=(0, 1), compare=False)
+    children = ()
 
 
 @record
 class Name:
     name: str
     at: At = field(default=(0, 1), compare=False)
+    children = ()
 
 
 @record
@@ -65,6 +70,11 @@ class Unary:
     op: str
     operand: Expr
     at: At = field(default=(0, 1), compare=False)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The direct sub-formulas."""
+        return (self.operand,)
 
 
 @record
@@ -76,6 +86,11 @@ class Binary:
     right: Expr
     at: At = field(default=(0, 1), compare=False)
 
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The direct sub-formulas."""
+        return self.left, self.right
+
 
 @record
 class Compare:
@@ -86,6 +101,11 @@ class Compare:
     right: Expr
     at: At = field(default=(0, 1), compare=False)
 
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The direct sub-formulas."""
+        return self.left, self.right
+
 
 @record
 class Logic:
@@ -94,6 +114,11 @@ class Logic:
     op: str
     items: tuple[Expr, ...]
     at: At = field(default=(0, 1), compare=False)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The direct sub-formulas."""
+        return self.items
 
 
 @record
@@ -105,14 +130,27 @@ class IfElse:
     other: Expr
     at: At = field(default=(0, 1), compare=False)
 
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The direct sub-formulas."""
+        return self.condition, self.then, self.other
+
 
 @record
 class Call:
-    """A built-in function, a function of the schema, or the bytes of a layout."""
+    """A built-in function, a function of the schema, or the bytes of a layout.
+
+    A name that begins with a dot is a method of the first argument, in emitted code.
+    """
 
     name: str
     arguments: tuple[Expr, ...]
     at: At = field(default=(0, 1), compare=False)
+
+    @property
+    def children(self) -> tuple[Expr, ...]:
+        """The direct sub-formulas."""
+        return self.arguments
 
 
 Expr: TypeAlias = (
@@ -177,7 +215,10 @@ _REFUSED_OPERATORS: dict[type[ast.AST], tuple[str, str]] = {
     ast.Is: ("`is`", "use `==`"),
     ast.IsNot: ("`is not`", "use `!=`"),
 }
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TEXT = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
+# What may be on its way out of Python: `1if`, and `\\d` in a text.
+_OUTDATED = re.compile(r"(?<!\w)\d[\d.]*[A-Za-z_]|\\")
 _LOOKALIKES = {
     "\N{MULTIPLICATION SIGN}": "use `*`",
     "\N{MIDDLE DOT}": "use `*`",
@@ -210,7 +251,13 @@ _SLIPS = (
 
 def parse(text: str) -> Expr:
     """The tree of a formula. Raises FormulaError at the first thing that is refused."""
-    if not text.strip():
+    # Most formulas are a name.
+    if _NAME.fullmatch(text) and not iskeyword(text) and len(text) <= MAX_LENGTH:
+        return Name(text, (0, len(text)))
+    # A folded YAML text may keep line ends, which mean nothing inside a formula.
+    line = text.replace("\n", " ")
+    stripped = line.lstrip()
+    if not stripped:
         raise FormulaError("an empty formula", (0, 1))
     if len(text) > MAX_LENGTH:
         raise FormulaError(
@@ -218,34 +265,23 @@ def parse(text: str) -> Expr:
             (0, 1),
             "name its parts in `let`",
         )
-    for index, char in enumerate(text):
-        if not (char.isascii() and (char.isprintable() or char == "\n")):
-            raise FormulaError(
-                f"the character {char!r} in a formula",
-                (index, index + 1),
-                _LOOKALIKES.get(char) or _character_hint(char),
-            )
-    # A folded YAML text may keep line ends, which mean nothing inside a formula.
-    line = text.replace("\n", " ")
-    stripped = line.lstrip()
-    bare = _TEXT.sub(lambda found: " " * len(found[0]), line)
-    if "#" in bare:
+    if not (line.isascii() and line.isprintable()):
+        raise _bad_character(line)
+    if "#" in line and "#" in (bare := _bare(line)):
         raise FormulaError(
             "a comment in a formula",
             (bare.index("#"), len(line.rstrip())),
             "put it on a line of its own, outside the text",
         )
     try:
-        with warnings.catch_warnings():
-            # `1if` and `'\d'` are on their way out of Python.
-            warnings.simplefilter("error")
-            tree = ast.parse(stripped, mode="eval")
+        tree = _tree(stripped)
     except SyntaxError as error:
         shift, last = len(line) - len(stripped), len(line.rstrip()) - 1
         # Python's offset is 0 where the text ends too early.
         start = min((error.offset or len(line)) - 1 + shift, last)
         early = error.msg == "invalid syntax" and not error.offset
         what = "it ends too early" if early else re.split(r"[.;] ", error.msg)[0]
+        bare = _bare(line)
         slips = (hint for pattern, hint in _SLIPS if pattern.search(bare))
         raise FormulaError(
             f"not a formula: {what}", (start, start + 1), next(slips, "")
@@ -254,7 +290,34 @@ def parse(text: str) -> Expr:
         raise FormulaError(
             "a formula nested too deep", (0, 1), "name its parts in `let`"
         ) from None
-    return _convert(tree.body, len(line) - len(stripped), 0)
+    return _convert(tree, len(line) - len(stripped), 0)
+
+
+def _bare(line: str) -> str:
+    """The line with blanks for the texts in quotes."""
+    return _TEXT.sub(lambda found: " " * len(found[0]), line)
+
+
+def _tree(text: str) -> ast.expr:
+    """Python's tree of an expression. Raises what `ast.parse` raises, and SyntaxError
+    for what is on its way out of Python.
+    """
+    if not _OUTDATED.search(text):
+        return ast.parse(text, mode="eval").body
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return ast.parse(text, mode="eval").body
+
+
+def _bad_character(line: str) -> FormulaError:
+    allowed = (char.isascii() and char.isprintable() for char in line)
+    index = list(allowed).index(False)
+    char = line[index]
+    return FormulaError(
+        f"the character {char!r} in a formula",
+        (index, index + 1),
+        _LOOKALIKES.get(char) or _character_hint(char),
+    )
 
 
 def _character_hint(char: str) -> str:
@@ -278,6 +341,10 @@ def _convert(node: ast.expr, shift: int, depth: int) -> Expr:
         return _convert(child, shift, depth + 1)
 
     match node:
+        case ast.Name(id=name):
+            return Name(name, at)
+        case ast.BinOp(op=op, left=left, right=right) if type(op) in _BINARY:
+            return Binary(_BINARY[type(op)], sub(left), sub(right), at)
         case ast.Constant(value=bool() as truth):
             return Bool(truth, at)
         case ast.Constant(value=int() as number):
@@ -289,14 +356,10 @@ def _convert(node: ast.expr, shift: int, depth: int) -> Expr:
         case ast.Constant(value=value):
             hint = "sizes are exact integers" if isinstance(value, float) else ""
             raise FormulaError(f"`{value!r}` in a formula", at, hint)
-        case ast.Name(id=name):
-            return Name(name, at)
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return Unary("-", sub(operand), at)
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             return Unary("not", sub(operand), at)
-        case ast.BinOp(op=op, left=left, right=right) if type(op) in _BINARY:
-            return Binary(_BINARY[type(op)], sub(left), sub(right), at)
         case ast.BoolOp(op=op, values=values):
             word = "and" if isinstance(op, ast.And) else "or"
             return Logic(word, tuple(sub(value) for value in values), at)
@@ -353,35 +416,25 @@ def _comparison(
     return parts[0] if len(parts) == 1 else Logic("and", tuple(parts), at)
 
 
-def children(expr: Expr) -> tuple[Expr, ...]:
-    """The direct sub-formulas."""
-    match expr:
-        case Unary(_, operand):
-            return (operand,)
-        case Binary(_, left, right) | Compare(_, left, right):
-            return (left, right)
-        case Logic(_, items) | Call(_, items):
-            return items
-        case IfElse(condition, then, other):
-            return (condition, then, other)
-    return ()
-
-
-def walk(expr: Expr) -> Iterator[Expr]:
+def walk(expr: Expr) -> list[Expr]:
     """The formula and everything in it, outermost first."""
-    yield expr
-    for child in children(expr):
-        yield from walk(child)
+    found: list[Expr] = []
+    ahead = [expr]
+    while ahead:
+        node = ahead.pop()
+        found.append(node)
+        ahead += node.children[::-1]
+    return found
 
 
-def names(expr: Expr) -> Iterator[Name]:
+def names(expr: Expr) -> list[Name]:
     """Every name that the formula reads, in order, with repeats."""
-    return (each for each in walk(expr) if isinstance(each, Name))
+    return [each for each in walk(expr) if isinstance(each, Name)]
 
 
-def calls(expr: Expr) -> Iterator[Call]:
+def calls(expr: Expr) -> list[Call]:
     """Every call in the formula."""
-    return (each for each in walk(expr) if isinstance(each, Call))
+    return [each for each in walk(expr) if isinstance(each, Call)]
 
 
 @record
@@ -423,7 +476,7 @@ def infer(
 ) -> Type:
     """The type of a formula. Raises FormulaError at the first fault in it."""
 
-    def expect(child: Expr, wanted: Type, where: str) -> None:
+    def expect(child: Expr, wanted: Type, where: str, *parts: object) -> None:
         found = visit(child)
         if found != wanted:
             hint = ""
@@ -432,23 +485,24 @@ def infer(
             elif wanted == "bool" and found == "int":
                 hint = "compare it, as in `… > 0`"
             raise FormulaError(
-                f"{where} is {TYPE_WORDS[found]}; it must be {TYPE_WORDS[wanted]}",
+                f"{where.format(*parts)} is {TYPE_WORDS[found]}; "
+                f"it must be {TYPE_WORDS[wanted]}",
                 child.at,
                 hint,
             )
 
     def visit(node: Expr) -> Type:
         match node:
+            case Name(name):
+                if name not in name_types:
+                    raise UnknownName(name, node.at)
+                return name_types[name]
             case Int():
                 return "int"
             case Bool():
                 return "bool"
             case Str():
                 return "str"
-            case Name(name):
-                if name not in name_types:
-                    raise UnknownName(name, node.at)
-                return name_types[name]
             case Unary("-", operand):
                 expect(operand, "int", "the operand of `-`")
                 return "int"
@@ -456,8 +510,8 @@ def infer(
                 expect(operand, "bool", "the operand of `not`")
                 return "bool"
             case Binary(op, left, right):
-                expect(left, "int", f"the left side of `{op}`")
-                expect(right, "int", f"the right side of `{op}`")
+                expect(left, "int", "the left side of `{}`", op)
+                expect(right, "int", "the right side of `{}`", op)
                 if op in ("//", "%") and right == Int(0):
                     raise FormulaError("a division by zero", right.at)
                 return "int"
@@ -465,7 +519,7 @@ def infer(
                 return comparison(op, left, right)
             case Logic(op, items):
                 for item in items:
-                    expect(item, "bool", f"an operand of `{op}`")
+                    expect(item, "bool", "an operand of `{}`", op)
                 return "bool"
             case IfElse(condition, then, other):
                 expect(condition, "bool", "the condition of `if`")
@@ -492,7 +546,7 @@ def infer(
                     "it must be a list",
                     right.at,
                 )
-            expect(left, "str" if element == "str" else "int", f"the left of `{op}`")
+            expect(left, "str" if element == "str" else "int", "the left of `{}`", op)
             return "bool"
         if first != second:
             raise FormulaError(
@@ -521,7 +575,7 @@ def infer(
         for position, (argument, kind) in enumerate(
             zip(node.arguments, wanted, strict=True), start=1
         ):
-            expect(argument, kind, f"argument {position} of `{node.name}`")
+            expect(argument, kind, "argument {} of `{}`", position, node.name)
         if node.name in ("align", "cdiv") and node.arguments[1] == Int(0):
             raise FormulaError("a division by zero", node.arguments[1].at)
         return signature.result
@@ -604,6 +658,9 @@ def spell(expr: Expr) -> str:
                 f"{child(then, _OR)} if {child(condition, _OR)}"
                 f" else {child(other, _IF)}"
             )
+        case Call(name, (owner, *arguments)) if name.startswith("."):
+            inside = ", ".join(spell(each) for each in arguments)
+            return f"{child(owner, _ATOM)}{name}({inside})"
         case Call(name, arguments):
             return f"{name}({', '.join(spell(each) for each in arguments)})"
 

@@ -22,7 +22,7 @@ from .structure import check_structure
 Path = tuple[str, ...]
 # Problems of what is not there, or there too seldom.
 _OF_ABSENCE = ("AR063", "AR078")
-_NAMED = re.compile(r"is named `([^`]*)`")
+_NAMED = r"is named `([^`]*)`"
 # What stands in for a section `arena` that is at fault: no formula reads it.
 _ARENA = {"class": "Arena", "package": "arena", "label": "arena", "doc": "An arena."}
 
@@ -52,7 +52,7 @@ def further(root: Mapping, told: Iterable[Problem]) -> list[Problem]:
 
 def _is_caused(problem: Problem, out: set[str]) -> bool:
     """Whether it may be there because an entry is out."""
-    named = _NAMED.search(problem.message)
+    named = re.search(_NAMED, problem.message)
     return problem.code in _OF_ABSENCE or (named is not None and named[1] in out)
 
 

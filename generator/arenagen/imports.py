@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 from .plan import import_key
@@ -20,16 +21,38 @@ class Imports:
         """Import `names` from the sibling `module`."""
         self._names[module].update(names)
 
+    def update(self, other: Imports) -> None:
+        """Import what another module does, too."""
+        for module, names in other._names.items():
+            self._names[module].update(names)
+
     def lines(self) -> tuple[str, ...]:
         """The statements, sorted, each within the line width."""
         return tuple(
-            _statement(f"{self._dots}{module}", sorted(names, key=import_key))
-            for module, names in sorted(self._names.items())
-            if names
+            _statement(f"{self._dots}{module}", names)
+            for module in sorted(self._names, key=_module_key)
+            for names in _together(self._names[module])
         )
 
 
+def _module_key(module: str) -> list[tuple[str, int]]:
+    """The alphabet, numbers by value."""
+    parts = re.findall(r"(\D+)(\d*)", module)
+    return [(text, int(digits or 0)) for text, digits in parts]
+
+
+def _together(names: set[str]) -> list[list[str]]:
+    """The names of each statement: all of them, or everything, and each new name."""
+    apart = {name for name in names if name == "*" or " as " in name}
+    plain = sorted(names - apart, key=import_key)
+    others = sorted(apart, key=lambda name: (name != "*", name))
+    return [each for each in (plain, *([name] for name in others)) if each]
+
+
 def _statement(module: str, names: list[str]) -> str:
+    if names == ["*"]:
+        # What ruff says of it depends on its version.
+        return f"from {module} import *  # noqa: F403, RUF100"
     line = f"from {module} import {', '.join(names)}"
     if len(line) <= _WIDTH:
         return line

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from .errors import InputProblems, Problem, Span, nearest
-from .formula import FormulaError, Int, Type, parse
+from .formula import Expr, FormulaError, Int, Type, parse
 from .model import (
     DTYPES,
     ArenaInfo,
@@ -43,7 +43,7 @@ from .model import (
     Use,
     Uses,
 )
-from .source import Mapping, Node, Scalar, Sequence, Value, locate
+from .source import Mapping, Node, Places, Scalar, Sequence, Value, locate
 from .source import parse as parse_yaml
 from .structure import check_structure
 
@@ -86,11 +86,19 @@ def load_nodes(root: Mapping) -> Schema:
     return schema
 
 
-def parse_formula(scalar: Scalar) -> tuple[Formula, Problem | None]:
-    """The formula of a YAML scalar, and what is wrong with it."""
+def parse_formula(
+    scalar: Scalar, known: dict[str, Expr]
+) -> tuple[Formula, Problem | None]:
+    """The formula of a YAML scalar, and what is wrong with it.
+
+    known: the trees of texts that have been read, to which a new one is added.
+    """
     value = scalar.value
+    text = value if isinstance(value, str) else _number_text(scalar)
+    if text in known:
+        return Formula(known[text], scalar), None
     try:
-        expr = parse(value if isinstance(value, str) else _number_text(scalar))
+        expr = known[text] = parse(text)
     except FormulaError as error:
         cut = _OPEN in error.message or _UNMATCHED in error.message
         if cut and scalar.raw[:1] not in ("'", '"', ">", "|"):
@@ -110,11 +118,28 @@ def _number_text(scalar: Scalar) -> str:
     return "(" + str(scalar.value) + ")" if scalar.value else str(scalar.value)
 
 
+class _Entry:
+    """A mapping, whose values are found by their key at once."""
+
+    __slots__ = ("get", "node", "values")
+
+    def __init__(self, node: Mapping) -> None:
+        self.node = node
+        self.values = {str(key.value): value for key, value in node.entries}
+        self.get = self.values.get
+
+    def key(self, key: str) -> Scalar:
+        """The node of a key that is there."""
+        return self.node.key(key)
+
+
 class _Loader:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
+        self._trees: dict[str, Expr] = {}
 
-    def schema(self, root: Mapping) -> Schema:
+    def schema(self, node: Mapping) -> Schema:
+        root = _Entry(node)
         return Schema(
             arena=self._arena(root),
             target=tuple(
@@ -124,7 +149,7 @@ class _Loader:
                     _number(node, "default", 0),
                     _number(node, "minimum", 1),
                     span,
-                    _places(node),
+                    Places(node.values),
                 )
                 for name, span, node in _entries(root, "target")
             ),
@@ -156,7 +181,7 @@ class _Loader:
                     _text(node, "method"),
                     _optional_text(node, "rows_method"),
                     span,
-                    _places(node),
+                    Places(node.values),
                 )
                 for name, span, node in _entries(root, "groups")
             ),
@@ -171,30 +196,32 @@ class _Loader:
                 )
                 for name, span, node in _entries(root, "trims")
             ),
-            docs=tuple(_docs("", root)),
+            docs=tuple(_docs("", node)),
         )
 
-    def _arena(self, root: Mapping) -> ArenaInfo:
-        node = root.get("arena")
-        assert isinstance(node, Mapping)
-        log = node.get("log")
+    def _arena(self, root: _Entry) -> ArenaInfo:
+        given = root.get("arena")
+        assert isinstance(given, Mapping)
+        node = _Entry(given)
+        logged = node.get("log")
+        log = _Entry(logged) if isinstance(logged, Mapping) else None
+        buffers = _list(log, "buffers") if log else ()
+        fields = _list(log, "fields") if log else ()
         return ArenaInfo(
             class_name=_text(node, "class"),
             package=_text(node, "package"),
             label=_text(node, "label"),
             doc=_text(node, "doc"),
             families=_optional_text(node, "families"),
-            log_buffers=_texts(log, "buffers"),
-            log_fields=_texts(log, "fields"),
+            log_buffers=tuple(str(each.value) for each in buffers),
+            log_fields=tuple(str(each.value) for each in fields),
             span=root.key("arena").span,
-            places={
-                **dict(_references(log, "buffers")),
-                **dict(_references(log, "fields")),
-                **_places(node),
-            },
+            places=Places(
+                {str(each.value): each for each in (*buffers, *fields)} | node.values
+            ),
         )
 
-    def _limit(self, name: str, span: Span, node: Mapping) -> Limit:
+    def _limit(self, name: str, span: Span, node: _Entry) -> Limit:
         maximum, default = node.get("maximum"), node.get("default")
         return Limit(
             name=name,
@@ -205,10 +232,10 @@ class _Loader:
             default=None if default is None else _number(node, "default", 0),
             tokens=_flag(node, "tokens"),
             span=span,
-            places=_places(node),
+            places=Places(node.values),
         )
 
-    def _field(self, name: str, span: Span, node: Mapping) -> Field:
+    def _field(self, name: str, span: Span, node: _Entry) -> Field:
         kind = TYPES[_optional_text(node, "type") or "int"]
         return Field(
             name=name,
@@ -218,10 +245,10 @@ class _Loader:
             aliases=_texts(node, "aliases"),
             shard=_optional_text(node, "shard"),
             span=span,
-            places=_places(node),
+            places=Places(node.values),
         )
 
-    def _levers(self, root: Mapping) -> tuple[Lever, ...]:
+    def _levers(self, root: _Entry) -> tuple[Lever, ...]:
         constants = {
             name: value.value
             for name, _, node in _entries(root, "constants")
@@ -232,7 +259,7 @@ class _Loader:
         )
 
     def _lever(
-        self, name: str, span: Span, node: Mapping, constants: Constants
+        self, name: str, span: Span, node: _Entry, constants: Constants
     ) -> Lever:
         kind = TYPES[_text(node, "type")]
 
@@ -271,7 +298,7 @@ class _Loader:
         if isinstance(given, Scalar):
             default, default_name = meaning(given)
         elif kind == "bool":
-            default = "off_when" in _keys(node)
+            default = "off_when" in node.values
         words: dict[str, tuple[int | str, str | None, Span]] = {}
         table = node.get("words")
         if isinstance(table, Mapping) and kind != "bool":
@@ -315,11 +342,11 @@ class _Loader:
             clamp=bounds,
             arms=_optional_text(node, "arms"),
             span=span,
-            places=_places(node),
+            places=Places(node.values),
         )
 
-    def _lever_kind(self, name: str, span: Span, node: Mapping, kind: Type) -> None:
-        keys = _keys(node)
+    def _lever_kind(self, name: str, span: Span, node: _Entry, kind: Type) -> None:
+        keys = node.values.keys()
         ways = [key for key in ("on_when", "off_when") if key in keys]
         if kind == "bool" and len(ways) != 1:
             has = "has both `on_when` and `off_when`"
@@ -347,7 +374,7 @@ class _Loader:
                 span,
             )
 
-    def _constant(self, name: str, span: Span, node: Mapping) -> Constant:
+    def _constant(self, name: str, span: Span, node: _Entry) -> Constant:
         given = node.get("value")
         value: ConstantValue
         kind: Type
@@ -382,7 +409,7 @@ class _Loader:
             )
         return (tuple(numbers), "ints") if numbers else (tuple(texts), "list")
 
-    def _parameters(self, node: Mapping) -> tuple[Parameter, ...]:
+    def _parameters(self, node: _Entry) -> tuple[Parameter, ...]:
         return tuple(
             Parameter(
                 name,
@@ -393,13 +420,16 @@ class _Loader:
             for name, at, each in _entries(node, "parameters")
         )
 
-    def _layout(self, name: str, span: Span, node: Mapping) -> Layout:
+    def _layout(self, name: str, span: Span, node: _Entry) -> Layout:
         align = _number(node, "align", 1)
         lets = node.get("let")
         accessor = node.get("accessor")
         call: LayoutCall | None = None
+        accessor_doc = ""
         if isinstance(accessor, Mapping):
-            call = self._layout_call(name, accessor, node.key("accessor").span)
+            inside = _Entry(accessor)
+            call = self._layout_call(name, inside, node.key("accessor").span)
+            accessor_doc = _text(inside, "doc")
         return Layout(
             name=name,
             doc=_text(node, "doc"),
@@ -410,13 +440,11 @@ class _Loader:
             ),
             regions=self._regions(node, None, align),
             accessor=call,
-            accessor_doc=(
-                _text(accessor, "doc") if isinstance(accessor, Mapping) else ""
-            ),
+            accessor_doc=accessor_doc,
             span=span,
         )
 
-    def _regions(self, node: Mapping, dtype: Dtype | None, align: int) -> Regions:
+    def _regions(self, node: _Entry, dtype: Dtype | None, align: int) -> Regions:
         regions = []
         for name, span, each in _entries(node, "regions"):
             extent = self._single(each, _dtype(each) or dtype, span, name, REGION_KEYS)
@@ -434,7 +462,7 @@ class _Loader:
             )
         return Regions(tuple(regions))
 
-    def _buffer(self, name: str, span: Span, node: Mapping) -> Buffer:
+    def _buffer(self, name: str, span: Span, node: _Entry) -> Buffer:
         dtype = _dtype(node)
         extent: Extent
         if node.get("uses") is not None and self._one_extent(node, span, name):
@@ -475,10 +503,10 @@ class _Loader:
             carve=_flag(node, "carve"),
             align=_number(node, "align", DEFAULT_ALIGN),
             span=span,
-            places=_places(node),
+            places=Places(node.values),
         )
 
-    def _init(self, node: Mapping) -> Fill | None:
+    def _init(self, node: _Entry) -> Fill | None:
         given = node.get("init")
         if given is None:
             return None
@@ -499,9 +527,9 @@ class _Loader:
         return None
 
     def _one_extent(
-        self, node: Mapping, span: Span, name: str, known: tuple[str, ...] = EXTENT_KEYS
+        self, node: _Entry, span: Span, name: str, known: tuple[str, ...] = EXTENT_KEYS
     ) -> bool:
-        present = [str(key.value) for key, _ in node.entries if key.value in known]
+        present = [key for key in node.values if key in known]
         if len(present) == 1:
             return True
         if not present:
@@ -523,7 +551,7 @@ class _Loader:
 
     def _single(
         self,
-        node: Mapping,
+        node: _Entry,
         dtype: Dtype | None,
         span: Span,
         name: str,
@@ -533,9 +561,7 @@ class _Loader:
         """The extent of an entry; `align` is that of its regions."""
         self._lone(node)
         if not self._one_extent(node, span, name, known):
-            return Bytes(
-                Formula(Int(0), Scalar(0, node.document, node.start, node.end))
-            )
+            return Bytes(Formula(Int(0), _stand_in(node)))
         if isinstance(shape := node.get("shape"), Sequence):
             if dtype is None:
                 self._report(
@@ -560,16 +586,16 @@ class _Loader:
         cut = False
         for item in shape.items:
             assert isinstance(item, Scalar)
-            formula, problem = parse_formula(item)
+            formula, problem = parse_formula(item, self._trees)
             if problem is not None and not (cut and _UNMATCHED in problem.message):
                 self.problems.append(problem)
             cut = cut or (problem is not None and _OPEN in problem.message)
             dims.append(formula)
         return tuple(dims)
 
-    def _lone(self, node: Mapping) -> None:
+    def _lone(self, node: _Entry) -> None:
         """Report keys that do nothing without another one, or beside it."""
-        keys = _keys(node)
+        keys = node.values.keys()
         for key, other, wanted in (
             ("arguments", "layout", True),
             ("align", "at", False),
@@ -583,28 +609,28 @@ class _Loader:
                     "remove it",
                 )
 
-    def _layout_call(self, layout: str, node: Mapping, span: Span) -> LayoutCall:
+    def _layout_call(self, layout: str, node: _Entry, span: Span) -> LayoutCall:
         arguments = node.get("arguments")
         entries = arguments.entries if isinstance(arguments, Mapping) else ()
         return LayoutCall(
             layout,
             tuple((str(key.value), self._parse(value)) for key, value in entries),
             span,
-            {str(key.value): key.span for key, _ in entries},
+            Places({str(key.value): key for key, _ in entries}),
         )
 
-    def _formula(self, node: Mapping, key: str) -> Formula:
+    def _formula(self, node: _Entry, key: str) -> Formula:
         value = node.get(key)
         assert value is not None
         return self._parse(value)
 
-    def _optional_formula(self, node: Mapping, key: str) -> Formula | None:
+    def _optional_formula(self, node: _Entry, key: str) -> Formula | None:
         value = node.get(key)
         return None if value is None else self._parse(value)
 
     def _parse(self, node: Node) -> Formula:
         assert isinstance(node, Scalar)
-        formula, problem = parse_formula(node)
+        formula, problem = parse_formula(node, self._trees)
         if problem is not None:
             self.problems.append(problem)
         return formula
@@ -620,56 +646,54 @@ class _Loader:
         self.problems.append(Problem(code, message, span, hint, related=related))
 
 
-def _entries(node: Mapping, section: str) -> Iterator[tuple[str, Span, Mapping]]:
+def _entries(node: _Entry, section: str) -> Iterator[tuple[str, Span, _Entry]]:
     table = node.get(section)
     if isinstance(table, Mapping):
         for key, value in table.entries:
             assert isinstance(value, Mapping)
-            yield str(key.value), key.span, value
+            yield str(key.value), key.span, _Entry(value)
+
+
+def _stand_in(node: _Entry) -> Scalar:
+    at = node.node
+    return Scalar(0, at.document, at.start, at.end)
 
 
 def _docs(name: str, node: Node) -> Iterator[Doc]:
     """Every doc below a node of this name."""
     if isinstance(node, Mapping):
         for key, value in node.entries:
-            if key.value == "doc" and isinstance(value, Scalar):
-                yield Doc(name, value)
-            else:
+            if isinstance(value, Mapping):
                 yield from _docs(str(key.value), value)
+            elif key.value == "doc" and isinstance(value, Scalar):
+                yield Doc(name, value)
 
 
-def _keys(node: Mapping) -> set[str]:
-    return {str(key.value) for key, _ in node.entries}
-
-
-def _text(node: Node | None, key: str) -> str:
-    value = node.get(key) if isinstance(node, Mapping) else None
+def _text(node: _Entry, key: str) -> str:
+    value = node.get(key)
     assert isinstance(value, Scalar)
     return " ".join(str(value.value).split()) if key == "doc" else str(value.value)
 
 
-def _optional_text(node: Mapping, key: str) -> str | None:
+def _optional_text(node: _Entry, key: str) -> str | None:
     return None if node.get(key) is None else _text(node, key)
 
 
-def _places(node: Mapping) -> dict[str, Span]:
-    return {str(key.value): value.span for key, value in node.entries}
+def _list(node: _Entry, key: str) -> tuple[Scalar, ...]:
+    value = node.get(key)
+    items = value.items if isinstance(value, Sequence) else ()
+    return tuple(item for item in items if isinstance(item, Scalar))
 
 
-def _texts(node: Node | None, key: str) -> tuple[str, ...]:
-    return tuple(name for name, _ in _references(node, key))
+def _texts(node: _Entry, key: str) -> tuple[str, ...]:
+    return tuple(str(item.value) for item in _list(node, key))
 
 
-def _references(node: Node | None, key: str) -> tuple[tuple[str, Span], ...]:
-    value = node.get(key) if isinstance(node, Mapping) else None
-    if not isinstance(value, Sequence):
-        return ()
-    return tuple(
-        (str(item.value), item.span) for item in value.items if isinstance(item, Scalar)
-    )
+def _references(node: _Entry, key: str) -> tuple[tuple[str, Span], ...]:
+    return tuple((str(item.value), item.span) for item in _list(node, key))
 
 
-def _zero_regions(node: Mapping) -> Iterator[RegionMember]:
+def _zero_regions(node: _Entry) -> Iterator[RegionMember]:
     """The regions of a buffer that its entry `zero` lists by their groups."""
     value = node.get("zero")
     for item in value.items if isinstance(value, Sequence) else ():
@@ -679,7 +703,7 @@ def _zero_regions(node: Mapping) -> Iterator[RegionMember]:
                 yield RegionMember(str(key.value), str(path.value), key.span, path.span)
 
 
-def _number(node: Mapping, key: str, default: int) -> int:
+def _number(node: _Entry, key: str, default: int) -> int:
     value = node.get(key)
     if value is None:
         return default
@@ -687,11 +711,11 @@ def _number(node: Mapping, key: str, default: int) -> int:
     return value.value
 
 
-def _flag(node: Mapping, key: str) -> bool:
+def _flag(node: _Entry, key: str) -> bool:
     value = node.get(key)
     return isinstance(value, Scalar) and value.value is True
 
 
-def _dtype(node: Mapping) -> Dtype | None:
+def _dtype(node: _Entry) -> Dtype | None:
     name = _optional_text(node, "dtype")
     return None if name is None else DTYPES[name]

@@ -6,26 +6,96 @@ nothing; what they print is decided here and there.
 
 from __future__ import annotations
 
-from .formula import quote
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+
+from .chunks import MAX_LINES, chunks
+from .formula import Expr, quote, spell
 from .imports import Imports
 from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
 from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
-from .model import Limit, Schema
+from .lower_sizes import SizeLowering
+from .model import Buffer, Limit, Schema, Trim
 from .placement import slab_order
-from .plan import ArenaView, ConstantView, FieldView, LimitView
+from .plan import (
+    CHUNKED,
+    ArenaView,
+    BufferView,
+    ConstantView,
+    FieldView,
+    LimitView,
+    TrimView,
+)
+from .record import replace
+from .statements import lines
 
 
-def lower(schema: Schema) -> ArenaView:
-    """The plan of one package. The schema has passed `check` without errors."""
-    return _ArenaLowering(schema, {name: Imports() for name in MODULES}).arena()
+def lower(schema: Schema, most_lines: int = MAX_LINES) -> ArenaView:
+    """The plan of one package. The schema has passed `check` without errors.
+
+    most_lines: how long a module may be that would hold something of every buffer.
+    """
+    return _ArenaLowering(schema, defaultdict(Imports)).arena(most_lines)
 
 
 class _ArenaLowering(BufferLowering):
-    def arena(self) -> ArenaView:
+    def arena(self, most_lines: int) -> ArenaView:
+        schema = self.schema
+        lowered = [self.alone(each) for each in schema.buffers]
+        views = tuple(view for view, _ in lowered)
+        runs = chunks(views, most_lines)
+        if len(runs) == 1:
+            for _, modules in lowered:
+                _update(self.modules, modules, MODULES)
+            whole = self.whole(views, schema.buffers)
+            return replace(whole, imports=self.imports())
+        for _, modules in lowered:
+            _update(self.modules, modules, set(MODULES) - CHUNKED)
+        whole = self.whole(views, ())
+        parts = tuple(
+            self.chunk(whole, number, schema.buffers[run], lowered[run])
+            for number, run in enumerate(runs, start=1)
+        )
+        return replace(whole, chunks=parts, imports=self.imports(parts))
+
+    def alone(self, buffer: Buffer) -> tuple[BufferView, dict[str, Imports]]:
+        """A buffer, and what the modules import for it."""
+        whole, self.modules = self.modules, defaultdict(Imports)
+        view = self.buffer(buffer)
+        own, self.modules = self.modules, whole
+        return view, own
+
+    def chunk(
+        self,
+        whole: ArenaView,
+        number: int,
+        buffers: Sequence[Buffer],
+        lowered: list[tuple[BufferView, dict[str, Imports]]],
+    ) -> ArenaView:
+        """The plan of the modules that hold a run of the buffers."""
+        modules, self.modules = self.modules, defaultdict(Imports)
+        for _, own in lowered:
+            _update(self.modules, own, CHUNKED)
+        shapes, shape_locals = self.shapes(buffers), self.shape_locals(buffers)
+        own, self.modules = self.modules, modules
+        self.chunk_imports(own, number)
+        return replace(
+            whole,
+            number=number,
+            buffers=tuple(view for view, _ in lowered),
+            shapes=shapes,
+            shape_locals=shape_locals,
+            imports={name: own[name].lines() for name in CHUNKED},
+        )
+
+    def whole(
+        self, buffers: tuple[BufferView, ...], shaped: Sequence[Buffer]
+    ) -> ArenaView:
+        """The plan of the modules that are for all buffers; it imports nothing yet."""
         schema = self.schema
         config = ConfigLowering(schema, self.modules)
-        buffers = tuple(self.buffer(each) for each in schema.buffers)
+        code = SizeLowering(schema, self.modules).code()
         by_name = {each.name: each for each in buffers}
         log_format, log_arguments = self.log()
         return ArenaView(
@@ -49,7 +119,7 @@ class _ArenaLowering(BufferLowering):
                     "int",
                     str(each.default),
                     each.doc,
-                    f"check_int({quote(each.name)}, self.{each.name}, {each.minimum})",
+                    f"check_int({quote(each.name)}, {each.name}, {each.minimum})",
                 )
                 for each in schema.target
             ),
@@ -68,10 +138,11 @@ class _ArenaLowering(BufferLowering):
                 if each.accessor is not None
             ),
             buffers=buffers,
-            size_locals=self.size_locals(),
-            shapes=self.shapes(),
-            shape_locals=self.shape_locals(),
-            trims=tuple(self.trim(each) for each in schema.trims),
+            size_definitions=tuple(lines(code.definitions, 8)),
+            size_statements=tuple(lines(code.statements, 8)),
+            shapes=self.shapes(shaped),
+            shape_locals=self.shape_locals(shaped),
+            trims=tuple(map(_trim, schema.trims, code.trims)),
             groups=tuple(self.group(each, by_name) for each in schema.groups),
             slab_order=tuple(slab_order(schema.buffers)),
             checksum_lever=next(
@@ -79,7 +150,7 @@ class _ArenaLowering(BufferLowering):
             ),
             log_format=log_format,
             log_arguments=log_arguments,
-            imports=self.imports(),
+            imports={},
         )
 
     def log(self) -> tuple[str, tuple[str, ...]]:
@@ -95,8 +166,28 @@ class _ArenaLowering(BufferLowering):
         label = info.label.replace("%", "%%")
         return f"{label}: " + ", ".join(parts), tuple(arguments)
 
-    def imports(self) -> dict[str, tuple[str, ...]]:
+    def chunk_imports(self, modules: dict[str, Imports], number: int) -> None:
+        """Import what the modules of a run of the buffers need besides."""
+        modules["buffers"].add("runtime.info", "BufferInfo")
+        modules["shapes"].add(f"buffers_{number}", "BUFFERS")
+        modules["shapes"].add("config", "ModelConfig")
+        modules["shapes"].add("levers", "Levers")
+        modules["shapes"].add("target", "Target")
+        modules["uses"].add("inputs", "Inputs")
+        modules["uses"].add("runtime.device", "DevicePtr")
+        modules["uses"].add("runtime.pointer", "Part")
+
+    def imports(self, chunks: Iterable[ArenaView] = ()) -> dict[str, tuple[str, ...]]:
+        """The imports of every module, of those that join the chunks too."""
         modules = self.modules
+        for each in chunks:
+            end = each.suffix
+            modules["buffers"].add(f"buffers{end}", f"BUFFERS as _BUFFERS{end}")
+            shapes = f"buffer_shapes as _buffer_shapes{end}"
+            modules["shapes"].add(f"shapes{end}", shapes)
+            if each.pointers:
+                modules["pointers"].add(f"pointers{end}", "*")
+                modules["uses"].add(f"uses{end}", "*", f"USES as _USES{end}")
         sizes = modules["sizes"]
         sizes.add("buffers", "BUFFERS")
         sizes.add("config", "ModelConfig")
@@ -105,7 +196,8 @@ class _ArenaLowering(BufferLowering):
         sizes.add("runtime.numeric", "MAX_SIZE", "check_int")
         sizes.add("target", "DEFAULT_TARGET", "Target")
         modules["buffers"].add("runtime.info", "BufferInfo")
-        modules["shapes"].add("buffers", "BUFFERS")
+        if not chunks:
+            modules["shapes"].add("buffers", "BUFFERS")
         modules["shapes"].add("config", "ModelConfig")
         modules["shapes"].add("levers", "Levers")
         modules["shapes"].add("target", "Target")
@@ -125,6 +217,10 @@ class _ArenaLowering(BufferLowering):
         uses.add("runtime.numeric", "check_size")
         uses.add("sizes", "BufferSizes")
         uses.add("target", "DEFAULT_TARGET", "Target")
+        for module in ("config", "levers", "target"):
+            modules[module].add("runtime.record", "Record")
+        if self.schema.target:
+            modules["target"].add("runtime.numeric", "check_int")
         for field in self.schema.config:
             modules["config"].add("runtime.numeric", CHECKS[field.type])
         arena = modules["arena"]
@@ -138,7 +234,6 @@ class _ArenaLowering(BufferLowering):
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
         arena.add("runtime.errors", "format_bytes", "spelling_hint")
         arena.add("inputs", "Inputs")
-        arena.add("runtime.host", "HostBackend")
         arena.add("runtime.numeric", "check_int")
         arena.add("runtime.memory", "Member", "Placement", "new_clear", "new_memory")
         if self.schema.groups:
@@ -157,7 +252,20 @@ class _ArenaLowering(BufferLowering):
             arena.add("runtime.slab", "Slab")
         if any(buffer.init is not None for buffer in self.schema.buffers):
             arena.add("runtime.fill", "fill")
-        return {name: module.lines() for name, module in modules.items()}
+        return {name: modules[name].lines() for name in MODULES}
+
+
+def _update(
+    modules: dict[str, Imports], own: dict[str, Imports], names: Collection[str]
+) -> None:
+    for name, imports in own.items():
+        if name in names:
+            modules[name].update(imports)
+
+
+def _trim(trim: Trim, condition: Expr) -> TrimView:
+    buffers = tuple(name for name, _ in trim.buffers)
+    return TrimView(trim.name, trim.doc, spell(condition), buffers)
 
 
 def _limit(limit: Limit) -> LimitView:

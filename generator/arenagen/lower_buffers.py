@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from . import naming
 from .describe import buffer_details, extent_text
 from .emit import positive_when
 from .fills import fill_pattern
-from .formula import Call, Expr, IfElse, Int, Logic, Name, spell
+from .formula import Expr, Logic, spell
 from .lower_scope import FACTS, Scope, bytes_literal
 from .lower_uses import UseLowering
 from .members import region_members, whole_members
@@ -16,14 +16,11 @@ from .model import (
     Buffer,
     Formula,
     Group,
-    Regions,
     Shape,
-    SingleExtent,
-    Trim,
     Use,
     Uses,
 )
-from .plan import BufferView, GroupView, RegionMemberView, ShapeView, TrimView
+from .plan import BufferView, GroupView, RegionMemberView, ShapeView
 from .plan_parts import StatementView
 from .symbols import extent_formulas, layout_calls, layout_formulas
 
@@ -32,21 +29,6 @@ class BufferLowering(UseLowering):
     """Lowers sections `buffers` and `trims`."""
 
     def buffer(self, buffer: Buffer) -> BufferView:
-        scope = self.sizes_scope("sizes")
-        facts: FACTS = frozenset()
-        gate: Expr | None = None
-        if buffer.when is not None:
-            facts = positive_when(buffer.when.expr, True)
-            gate = scope.tree(buffer.when.expr, buffer.name)
-        body, parts = self.buffer_size(scope, buffer, facts, gate)
-        if buffer.min_bytes is not None:
-            parts.append((scope.natural(buffer.min_bytes.expr, buffer.name), ""))
-        value = _largest(parts)
-        if gate is not None:
-            other: Expr = Int(0)
-            if buffer.otherwise is not None:
-                other = scope.natural(buffer.otherwise.expr, buffer.name)
-            value = IfElse(gate, value, other)
         fill = "" if buffer.init is None else bytes_literal(fill_pattern(buffer))
         methods = {group.name: group.method for group in self.schema.groups}
         groups = [methods[name] for name, _ in buffer.groups]
@@ -72,61 +54,8 @@ class BufferLowering(UseLowering):
             fill=fill,
             fill_literal=fill or 'b""',
             align=buffer.align,
-            size_body=tuple(body),
-            size_value=f"({spell(value)})" if buffer.when else spell(value),
             pointer=pointer,
         )
-
-    def buffer_size(
-        self, scope: Scope, buffer: Buffer, facts: FACTS, gate: Expr | None
-    ) -> tuple[list[StatementView], list[tuple[Expr, str]]]:
-        """Statements, and the candidates for the largest size with a comment each."""
-        body: list[StatementView] = []
-        if not isinstance(buffer.extent, Uses):
-            size = self.single_size(
-                scope, buffer.extent, buffer.name, buffer.name, facts, gate, body
-            )
-            return body, [(size, "")]
-        parts = []
-        for use in buffer.extent.items:
-            known = facts
-            active = gate
-            if use.when is not None:
-                known |= positive_when(use.when.expr, True)
-                condition = scope.tree(use.when.expr, buffer.name, facts)
-                active = Logic("and", (gate, condition)) if gate else condition
-            size = self.single_size(
-                scope,
-                use.extent,
-                naming.use_end(buffer.name, use.name),
-                f"{buffer.name}.{use.name}",
-                known,
-                active,
-                body,
-            )
-            if use.when is not None:
-                size = IfElse(condition, size, Int(0))
-            parts.append((size, use.name))
-        return body, parts
-
-    def single_size(
-        self,
-        scope: Scope,
-        extent: SingleExtent,
-        variable: str,
-        what: str,
-        facts: FACTS,
-        gate: Expr | None,
-        body: list[StatementView],
-    ) -> Expr:
-        """The bytes of an extent; what it needs before is computed under its gate."""
-        if not isinstance(extent, Regions):
-            return self.size(scope, extent, what, facts)
-        ends, size = self.regions_size(scope, extent, variable, what, facts)
-        for name, end in ends:
-            value = end if gate is None else IfElse(gate, end, Int(0))
-            body.append(StatementView(name, spell(value)))
-        return size
 
     def inputs(self, buffer: Buffer) -> tuple[str, ...]:
         formulas = [each.expr for each in extent_formulas(buffer.extent)]
@@ -143,32 +72,22 @@ class BufferLowering(UseLowering):
         declared = (*self.symbols.fields, *self.symbols.limits)
         return tuple(name for name in declared if name in wanted)
 
-    def size_locals(self) -> tuple[StatementView, ...]:
-        """Everything that the size formulas share, each computed once, in order."""
-        exprs = [each.expr for each in self.buffer_formulas()]
-        return self.shared_locals(self.sizes_scope("sizes"), exprs)
-
-    def buffer_formulas(self) -> Iterable[Formula]:
-        for buffer in self.schema.buffers:
-            yield from extent_formulas(buffer.extent)
-            optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
-            yield from (each for each in optional if each)
-        yield from (trim.when for trim in self.schema.trims)
-
-    def shape_locals(self) -> tuple[StatementView, ...]:
+    def shape_locals(self, buffers: Sequence[Buffer]) -> tuple[StatementView, ...]:
         """Everything that the shapes share."""
         exprs: list[Expr] = []
-        for buffer, use, dims in self.shaped():
+        for buffer, use, dims in self.shaped(buffers):
             gates = (buffer.when, use.when if use else None)
             exprs += [formula.expr for formula in (*dims, *gates) if formula]
         return self.shared_locals(self.sizes_scope("shapes"), exprs)
 
-    def shaped(self) -> Iterator[tuple[Buffer, Use | None, tuple[Formula, ...]]]:
+    def shaped(
+        self, buffers: Sequence[Buffer]
+    ) -> Iterator[tuple[Buffer, Use | None, tuple[Formula, ...]]]:
         """Every buffer, or each of its uses with a shape; no dimensions for bytes.
 
         A buffer whose shaped uses may all be off stands beside them by itself.
         """
-        for buffer in self.schema.buffers:
+        for buffer in buffers:
             uses = buffer.extent.items if isinstance(buffer.extent, Uses) else ()
             shapes = [use for use in uses if isinstance(use.extent, Shape)]
             if isinstance(buffer.extent, Shape):
@@ -179,10 +98,10 @@ class BufferLowering(UseLowering):
                 assert isinstance(use.extent, Shape)
                 yield buffer, use, use.extent.dims
 
-    def shapes(self) -> tuple[ShapeView, ...]:
+    def shapes(self, buffers: Sequence[Buffer]) -> tuple[ShapeView, ...]:
         """The shape of every buffer, or of each of its uses."""
         scope = self.sizes_scope("shapes")
-        return tuple(self.shape(scope, *each) for each in self.shaped())
+        return tuple(self.shape(scope, *each) for each in self.shaped(buffers))
 
     def shape(
         self, scope: Scope, buffer: Buffer, use: Use | None, dims: tuple[Formula, ...]
@@ -236,22 +155,3 @@ class BufferLowering(UseLowering):
             ),
             regions=regions,
         )
-
-    def trim(self, trim: Trim) -> TrimView:
-        scope = self.sizes_scope("sizes")
-        condition = scope.text(trim.when.expr, trim.name)
-        buffers = tuple(name for name, _ in trim.buffers)
-        return TrimView(trim.name, trim.doc, condition, buffers)
-
-
-def _largest(parts: list[tuple[Expr, str]]) -> Expr:
-    """The largest of the candidates, each under its comment."""
-    if len(parts) == 1:
-        return parts[0][0]
-    if not any(comment for _, comment in parts):
-        return Call("max", tuple(size for size, _ in parts))
-    inside = "".join(
-        (f"\n# {comment}\n" if comment else "\n") + f"{spell(size)},"
-        for size, comment in parts
-    )
-    return Name(f"max({inside}\n)")

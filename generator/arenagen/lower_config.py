@@ -17,10 +17,10 @@ class ConfigLowering(Lowering):
         default, derived = EMPTY[field.type], ""
         if field.default is not None:
             value = field.default.expr
-            default = self.scope("config", field="self.").text(value, field.name)
+            default = self.scope("config").text(value, field.name)
             if any(names(value)):
                 default, derived = "DERIVED", default
-        check = f"{CHECKS[field.type]}({quote(field.name)}, self.{field.name})"
+        check = f"{CHECKS[field.type]}({quote(field.name)}, {field.name})"
         return FieldView(
             field.name,
             PYTHON_TYPES[field.type],
@@ -106,7 +106,7 @@ class ConfigLowering(Lowering):
         return LeverView(view, lever.variable, reader)
 
     def lever_check(self, lever: Lever) -> str:
-        target = f"{quote(lever.name)}, self.{lever.name}"
+        target = f"{quote(lever.name)}, {lever.name}"
         check = CHECKS[lever.type]
         self.modules["levers"].add("runtime.numeric", check)
         if lever.type != "int":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from .emit import never_less, positive_when, product
 from .formula import Binary, Expr, IfElse, Int, Name
 from .lower_scope import FACTS, Lowering, Scope
@@ -50,13 +52,17 @@ class ExtentLowering(Lowering):
         self,
         scope: Scope,
         regions: Regions,
-        variable: str,
         what: str,
-        facts: FACTS = frozenset(),
+        facts: FACTS,
+        local: Callable[[str], str],
     ) -> tuple[list[tuple[str, Expr]], Expr]:
-        """Statements and the final expression for the bytes of laid-out regions."""
+        """Statements and the final expression for the bytes of laid-out regions.
+
+        `local` names what holds the end of a region.
+        """
         body: list[tuple[str, Expr]] = []
         end: Expr = Int(0)
+        before = ""
         proofs = self.proofs(scope, regions, what)
         for region, proven in zip(regions.items, proofs, strict=True):
             place = f"{what}.{region.name}"
@@ -67,16 +73,16 @@ class ExtentLowering(Lowering):
             if region.at is not None and proven and gate is None:
                 # Nothing reads where the regions before it end.
                 body.clear()
-            if (aligned or gate is not None) and end != Int(0):
+            if (aligned or gate is not None) and not isinstance(end, Int | Name):
                 # Aligning or gating repeats the end, so that it needs a name.
-                if end != Name(variable):
-                    body.append((variable, end))
-                end = Name(variable)
+                name = local(before)
+                body.append((name, end))
+                end = Name(name)
             start = self.region_start(scope, region, end, place, proven)
             after = size if start == Int(0) else Binary("+", start, size)
             if gate is not None:
                 after = IfElse(scope.tree(gate, place, facts), after, end)
-            end = after
+            end, before = after, region.name
         return body, end
 
     def region_start(

@@ -43,7 +43,9 @@ class LayoutLowering(ExtentLowering):
             if not pure_config(symbols, let)
         ]
         before = (*outer, *inner)
-        ends, end = self.regions_size(scope, layout.regions, "end", layout.name)
+        ends, end = self.regions_size(
+            scope, layout.regions, layout.name, frozenset(), lambda region: "end"
+        )
         body = [StatementView(name, spell(expr)) for name, expr in ends]
         value = spell(end)
         regions, after = self.placed(scope, layout.regions, layout.name)

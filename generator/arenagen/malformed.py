@@ -12,8 +12,8 @@ from typing import Any
 from .errors import Problem, Span
 
 # A value's first character that means something to YAML, behind its key.
-_MARKED = re.compile(r"""^[ -]*[^\s:,{}\[\]]+:\s+([-'"!@%&*>|?,:\[{])""")
-_LONE_KEY = re.compile(r"""[ -]*["']?\w+["']?""")
+_MARKED = r"""^[ -]*[^\s:,{}\[\]]+:\s+([-'"!@%&*>|?,:\[{])"""
+_LONE_KEY = r"""[ -]*["']?\w+["']?"""
 
 
 def malformed(error: Any, file: str, span_of: Callable[[Any], Span]) -> Problem:
@@ -48,7 +48,7 @@ def not_yaml(
 
 def _hint(what: str, span: Span) -> str:
     before, rest = span.source[: span.column - 1], span.source[span.column - 1 :]
-    marked = _MARKED.match(span.source[: span.column])
+    marked = re.match(_MARKED, span.source[: span.column])
     if "\t" in span.source:
         return "YAML is indented with spaces, never with tabs"
     if "escape" in what or "hexdecimal" in what:
@@ -57,7 +57,7 @@ def _hint(what: str, span: Span) -> str:
         return "remove it, or open it before"
     if not before.strip() and "expected key" in what:
         return "check the indentation; the keys of one entry begin in one column"
-    if "mapping values" in what and _LONE_KEY.fullmatch(before):
+    if "mapping values" in what and re.fullmatch(_LONE_KEY, before):
         return "check the indentation; the keys of one entry begin in one column"
     if "expected ',' or" in what or ("mapping values" in what and not marked):
         return "put a text that holds `: ` in quotes" if rest[:2] in (": ", ":") else ""

@@ -6,18 +6,14 @@ span of its name, outside equality.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from .errors import Span
 from .formula import Expr, Type
 from .record import field, record
-from .source import Scalar
+from .source import Places, Scalar
 
-# Where the values of an entry's keys stand.
-Places: TypeAlias = Mapping[str, Span]
-_NOWHERE: Places = MappingProxyType({})
+_NOWHERE = Places({})
 
 
 @record

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import keyword
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
 
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 PACKAGE = re.compile(r"[a-z][a-z0-9_]*")
@@ -318,6 +318,22 @@ def local(name: str, taken: Container[str]) -> str:
     while name in taken or bad_identifier(name):
         name += "_"
     return name
+
+
+class Locals:
+    """Gives the locals of one function names that nothing else in it has."""
+
+    def __init__(self, taken: Iterable[str]) -> None:
+        self._taken = {name.casefold() for name in taken}
+
+    def __call__(self, best: str) -> str:
+        """`best`, or that with a number behind it."""
+        name, count = best, 1
+        while name.casefold() in self._taken or bad_identifier(name):
+            count += 1
+            name = f"{best}_{count}"
+        self._taken.add(name.casefold())
+        return name
 
 
 def bytes_accessor(buffer: str) -> str:

@@ -9,9 +9,14 @@ import re
 from collections.abc import Iterable
 
 from .formula import quote
-from .plan_parts import ParameterView, RegionView, StatementView, lower_first
+from .plan_parts import (
+    ParameterView,
+    RegionView,
+    StatementView,
+    lower_first,
+)
 from .plan_uses import PartView, PointerView
-from .record import record
+from .record import record, replace
 from .words import count
 
 # What every package exports beside its own classes, constants and functions.
@@ -57,6 +62,10 @@ PUBLIC = (
     "required_bytes",
     "selfcheck",
 )
+
+
+# Modules that have a part for each run of the buffers, where there are several.
+CHUNKED = frozenset({"buffers", "pointers", "shapes", "uses"})
 
 
 def isort_key(name: str, fold: bool = False) -> tuple[int, list[tuple[int, str]], str]:
@@ -246,8 +255,6 @@ class BufferView:
     fill: str
     fill_literal: str
     align: int
-    size_body: tuple[StatementView, ...]
-    size_value: str
     pointer: PointerView | None
 
     @property
@@ -374,7 +381,11 @@ class GroupView:
 
 @record
 class ArenaView:
-    """Everything that the templates of one package see."""
+    """Everything that the templates of one package see.
+
+    chunks: where modules of all buffers would be too long, the same of runs of the
+        buffers, which are numbered from 1.
+    """
 
     package: str
     class_name: str
@@ -394,7 +405,8 @@ class ArenaView:
     layouts: tuple[LayoutView, ...]
     accessors: tuple[LayoutAccessorView, ...]
     buffers: tuple[BufferView, ...]
-    size_locals: tuple[StatementView, ...]
+    size_definitions: tuple[str, ...]
+    size_statements: tuple[str, ...]
     shapes: tuple[ShapeView, ...]
     shape_locals: tuple[StatementView, ...]
     trims: tuple[TrimView, ...]
@@ -404,11 +416,44 @@ class ArenaView:
     log_format: str
     log_arguments: tuple[str, ...]
     imports: dict[str, tuple[str, ...]]
+    chunks: tuple[ArenaView, ...] = ()
+    number: int = 0
+
+    @property
+    def suffix(self) -> str:
+        """What the names of the modules of a chunk end in."""
+        return f"_{self.number}" if self.number else ""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all buffers are meant."""
+        return not self.number
+
+    @property
+    def reach(self) -> str:
+        """Which buffers the modules of a chunk are for, as the end of a docstring."""
+        if self.is_whole:
+            return ""
+        first, last = self.buffers[0].name, self.buffers[-1].name
+        gap = " " if len(first) + len(last) < 70 else "\n"
+        return f"\n\nFrom {first}{gap}to {last}.\n"
+
+    @property
+    def join(self) -> ArenaView:
+        """What a module sees that only joins those of the chunks."""
+        return replace(self, buffers=())
 
     @property
     def derives(self) -> bool:
         """Whether some field's default is a formula over others."""
         return any(field.derived for field in self.fields)
+
+    @property
+    def config_imports(self) -> tuple[str, ...]:
+        """What the config takes from the standard library."""
+        reads = ("from collections.abc import Mapping", "from os import PathLike")
+        lines = reads if self.families else ()
+        return (*lines, "from typing import Any, Final") if self.derives else lines
 
     @property
     def exports(self) -> tuple[str, ...]:
@@ -517,9 +562,21 @@ class ArenaView:
         return tuple(each.pointer for each in self.buffers if each.pointer)
 
     @property
-    def pointers_stdlib(self) -> tuple[str, ...]:
-        """Imports of the standard library in the pointers module."""
-        return ("from typing import ClassVar",) if self.pointers else ()
+    def pointer_chunks(self) -> tuple[ArenaView, ...]:
+        """The chunks that have pointer classes."""
+        return tuple(each for each in self.chunks if each.pointers)
+
+    @property
+    def pointer_exports(self) -> tuple[str, ...]:
+        """Names of the pointer classes of a chunk, in isort's order."""
+        names = [each.class_name for each in self.pointers if self.number]
+        return tuple(sorted(names, key=isort_key))
+
+    @property
+    def part_exports(self) -> tuple[str, ...]:
+        """Names of a chunk's records and placing functions, in isort's order."""
+        names = [*self.records, *(each.place for each in self.parts)]
+        return tuple(sorted(names if self.number else (), key=isort_key))
 
     @property
     def pointers_with_uses(self) -> tuple[PointerView, ...]:
@@ -527,9 +584,14 @@ class ArenaView:
         return tuple(each for each in self.pointers if not each.called)
 
     @property
-    def uses_stdlib(self) -> tuple[str, ...]:
-        """Imports of typing in the uses module."""
-        return ("from typing import Final" + ", NamedTuple" * bool(self.records),)
+    def uses_typing(self) -> str:
+        """The import from typing in the uses module."""
+        return "from typing import Final" + ", NamedTuple" * bool(self.records)
+
+    @property
+    def limits_passed_on(self) -> str:
+        """The limits as arguments of a call, each by its own name."""
+        return ", ".join(f"{each.name}={each.name}" for each in self.limits)
 
     @property
     def other_limits(self) -> tuple[LimitView, ...]:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from . import resources
-from .breaking import WIDTH
 from .formula import quote
 from .header import header
 from .leaves import Unknown
 from .lower_families import FamiliesView
 from .lower_scope import python_literal
-from .plan import ArenaView
+from .plan import CHUNKED, ArenaView
 from .plan_parts import lower_first
+from .settled import WIDTH
 from .style import styled
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def render(
     `source` is the file name of the schema, for the header.
     """
     environment = _environment()
-    files = {f"{module}.py": _module(environment, module, view) for module in MODULES}
+    files = {
+        path: _module(environment, module, seen) for path, module, seen in modules(view)
+    }
     if families is not None:
         files["families.py"] = _module(environment, "families", families)
     unread = set()
@@ -71,6 +74,17 @@ def render(
         path: header(source) + (f"\n{text}" if text else "")
         for path, text in sorted(files.items())
     }
+
+
+def modules(view: ArenaView) -> Iterator[tuple[str, str, ArenaView]]:
+    """The path of each module of a package, its template, and what that sees."""
+    for module in MODULES:
+        parts = view.chunks if module in CHUNKED else ()
+        yield f"{module}.py", module, view.join if parts else view
+        if module in ("pointers", "uses"):
+            parts = view.pointer_chunks
+        for each in parts:
+            yield f"{module}{each.suffix}.py", module, each
 
 
 def _module(environment: jinja2.Environment, module: str, view: object) -> str:

@@ -48,7 +48,7 @@ _BEGINS_VALUE = frozenset("~nNtTfF+-.0123456789")
 _MAX_INT_DIGITS = 40
 # What ends a line for YAML, which is more than what ends one for Python's editors.
 _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
-_NOT_YAML = re.compile(
+_NOT_YAML = (
     r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff"
 )
 _CONTROL = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f{BIDI}]")
@@ -184,6 +184,21 @@ class Mapping:
 Node: TypeAlias = Scalar | Sequence | Mapping
 
 
+class Places:
+    """Where nodes that have a name stand, worked out when a problem asks."""
+
+    __slots__ = ("_nodes",)
+
+    def __init__(self, nodes: dict[str, Node]) -> None:
+        self._nodes = nodes
+
+    def __getitem__(self, name: str) -> Span:
+        return self._nodes[name].span
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._nodes
+
+
 def decode(data: bytes, file: str) -> str:
     """The text of a file: UTF-8, with or without a BOM, any line ends.
 
@@ -230,7 +245,7 @@ def parse(text: str, file: str) -> Node:
     first place that is not YAML.
     """
     document = Document(text, file)
-    if not document.is_simple and (bad := _NOT_YAML.search(text)):
+    if not document.is_simple and (bad := re.search(_NOT_YAML, text)):
         span = document.span(bad.start(), bad.end())
         raise InputProblems([not_yaml(f"the character {bad[0]!a}", span)])
     composer = _Composer(document)

@@ -28,7 +28,7 @@ _KINDS = {
 }
 _FORMULA = {"integer", "string", "boolean"}
 # One entry of a list that is written without its brackets.
-_ENTRY = re.compile(r"[A-Za-z_]\w{0,39}", re.ASCII)
+_ENTRY = r"[A-Za-z_][A-Za-z0-9_]{0,39}"
 # How other languages call the types and dtypes.
 _SPELLINGS = {
     "array": "list",
@@ -278,7 +278,7 @@ def _type_hint(node: Node, kinds: list[str]) -> str:
             return "quote what holds a comma inside `{ }`"
         case Scalar(None) if node.span.source[node.span.column - 1 :][:1] == "&":
             return "put a text that begins with `&` in quotes"
-        case Scalar(str() as text) if kinds == ["array"] and _ENTRY.fullmatch(text):
+        case Scalar(str() as text) if kinds == ["array"] and re.fullmatch(_ENTRY, text):
             return f"write `[{text}]`"
         case Sequence() | Mapping() if kinds == ["string"]:
             return _bracket_hint(node)

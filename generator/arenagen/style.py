@@ -1,179 +1,240 @@
 """Python text in black's form, for the part of Python that templates emit.
 
-Finds the statements, and in long lists their elements; those that are in the form
-already, as nearly all are, are only looked over. Raises Unknown where it meets anything
-that is not known here, and never guesses; the tests hold what it makes against black.
+Nearly all of it is in the form already: a pattern runs over that in one go. What is
+left are statements, and elements of long lists, that may have to be joined or broken.
+Raises Unknown where it meets anything that is not known here, and never guesses; the
+tests hold what it makes against black.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from .breaking import WIDTH, Line, broken_lines
+from .breaking import Line, broken_lines
 from .leaves import Unknown, element, statement
+from .settled import (
+    DOCSTRING,
+    ELEMENTS,
+    HELD,
+    ITEMS,
+    LINES,
+    STRING,
+    WIDTH,
+    end_of,
+    is_one_element,
+    is_settled,
+)
 
-_STRINGS = re.compile(r"""[rbf]{0,2}"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'""")
-_BRACKETS = re.compile(r"[()\[\]{}]")
-_INNER = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
-# What black could have to touch although the line is short and whole.
-_SPACED = (",)", ",]", ",}", " )", " ]", "( ", "[ ")
-_BRACKETED = ("= (", "return (", " in (", "if (", "while (")
+_BLANK = re.compile(r"^ +$", re.MULTILINE)
+_BLANK_LINES = re.compile(
+    rf"^ *{DOCSTRING}"
+    r"|^(?:import|from) (?:.*\(\n(?:.*\n)*?\).*|.*)\n(?P<behind_import>\n*)"
+    r"|\n{3,}(?P<indent> ?)",
+    re.MULTILINE,
+)
+_COMMENTS = re.compile(r"(?:#.*\n)*")
 _IMPORTS = ("import ", "from ")
 _DEFINITIONS = ("@", "class ", "def ")
 # A line that ends in the bracket of a list whose elements have a line each.
 _HEAD = re.compile(
-    r"(?:def |class |return |(?:\w+=)|(?:[\w.]+(?:: [\w.\[\], |]+)? [-+*|]?= )"
-    r'|(?:"[^"]*": ))?(?P<name>[\w.]*)(?P<bracket>[(\[{])(?:  # .*)?'
+    r" *(?:def |class |return |(?:\w+=)|(?:[\w.]+(?:: [\w.\[\], |]+)? [-+*|]?= )"
+    r'|(?:"[^"]*": )|from [\w.]+ import )?'
+    r"(?P<name>[\w.]*)(?P<bracket>[(\[{])(?:  # .*)?\n"
 )
-_TAIL = re.compile(r"[)\]}](?:,|:| -> [\w.\[\], |\"]+:)?")
+_TAIL = re.compile(r" *([)\]}](?:,|:| -> [\w.\[\], |\"]+:)?)\n")
+# A text that is broken over lines.
+_TEXT = re.compile(
+    rf' *((?:"[^"\n]*": |\w+=|\w+ = )\()\n((?: *{STRING}\n){{2,}}) *(\),?)\n'
+)
+# A call, a definition or an assigned tuple, on one line.
+_CALL = re.compile(
+    r'(?P<head>(?:(?:return |[\w.]+ = |\w+=|"[^"\n]*": )?(?P<name>[\w.]+)'
+    r'|def (?P<definition>\w+)|[\w.]+(?:\["\w*"\])* = )\()'
+    rf"(?P<inside>{HELD})(?<![, ])(?P<tail>\)(?:,| -> [\w.\[\], |]+:)?)"
+)
 
 
 def styled(text: str) -> str:
     """The text in black's form. Raises Unknown."""
-    return "\n".join(_Reader(text.split("\n")).statements())
+    text = _with_blank_lines(text)
+    found: list[str] = []
+    at = 0
+    while at < len(text):
+        settled = LINES.match(text, at)
+        assert settled is not None
+        found.append(settled[0])
+        at = settled.end()
+        if at < len(text):
+            at = _statement(text, at, found)
+    return "".join(found)
 
 
-class _Reader:
-    def __init__(self, lines: list[str]) -> None:
-        self.lines = lines
-        # What each line leaves open, string literals apart.
-        self.open = [_left_open(line) for line in lines]
+def _with_blank_lines(text: str) -> str:
+    """The text with two blank lines in a row at most, and one inside of a block."""
+    if " \n" in text:
+        text = _BLANK.sub("", text)
+    text = text.rstrip("\n")
+    return _BLANK_LINES.sub(_blank_lines, f"{text}\n") if text else ""
 
-    def statements(self) -> Iterator[str]:
-        """All lines, blank ones among them: two at most, and one inside of a block."""
-        lines, at, blank, behind_import = self.lines, 0, 0, False
-        while at < len(lines):
-            line = lines[at]
-            code = line.lstrip()
-            if not code:
-                blank += 1
-                at += 1
-                continue
-            indent = len(line) - len(code)
-            if behind_import:
-                blank = self.behind_imports(at, blank)
-            yield from [""] * min(blank, 1 if indent else 2)
-            blank, behind_import = 0, code.startswith(_IMPORTS) and not indent
-            is_docstring = code.startswith('"""')
-            end = self.docstring_end(at) if is_docstring else self.end(at)
-            if is_docstring:
-                yield from lines[at:end]
-            elif code[0] == "#" or (end == at + 1 and _is_settled(line)):
-                yield line
-            else:
-                yield from self.statement(at, end, indent)
-            at = end
-        yield ""
 
-    def behind_imports(self, at: int, blank: int) -> int:
-        """How many blank lines stand between imports and what follows them."""
-        code = next((each for each in self.lines[at:] if each[:1] != "#"), "")
-        if code.startswith(_IMPORTS):
-            return blank
-        return 2 if code.startswith(_DEFINITIONS) else 1
+def _blank_lines(found: re.Match[str]) -> str:
+    if found["indent"] is not None:
+        return "\n\n " if found["indent"] else "\n\n\n"
+    blank, text = found["behind_import"], found.string
+    if blank is None or text.startswith(_IMPORTS, found.end()):
+        return found[0]
+    comments = _COMMENTS.match(text, found.end())
+    code = found.end() if comments is None else comments.end()
+    if code == len(text) or text.startswith(_IMPORTS, code):
+        return found[0]
+    due = 2 if text.startswith(_DEFINITIONS, code) else 1
+    return found[0].removesuffix(blank) + "\n" * due
 
-    def docstring_end(self, at: int) -> int:
-        """The line behind a docstring."""
-        first = self.lines[at].strip()
-        if not (first.endswith('"""') and len(first) >= 6):
-            at += 1
-            while not self.lines[at].endswith('"""'):
-                at += 1
-        return at + 1
 
-    def end(self, at: int) -> int:
-        """The line behind what begins here, up to where no bracket is open."""
-        depth = self.open[at]
-        while depth:
-            at += 1
-            if at == len(self.lines):
-                raise Unknown
-            depth += self.open[at]
-        return at + 1
+def _statement(text: str, at: int, found: list[str]) -> int:
+    """Put the lines of one statement to those that were found; where it ends."""
+    indent = _indent(text, at)
+    listed = _list(text, at, indent) or _long_text(text, at, indent)
+    if listed is not None:
+        found += listed[0]
+        return listed[1]
+    end = end_of(text, at)
+    if end < 0:
+        raise Unknown
+    lines = text[at : end - 1].split("\n")
+    if len(lines) > 1 or not is_settled(lines[0]):
+        lines = _broken_call(_joined(lines), indent) or [
+            *broken_lines(Line(statement(lines), indent // 4))
+        ]
+    found += [f"{line}\n" for line in lines]
+    return end
 
-    def statement(self, at: int, end: int, indent: int) -> Iterator[str]:
-        if self.is_list(at, end, indent):
-            yield from self.list_lines(at, end, indent)
+
+def _indent(text: str, at: int) -> int:
+    end = at
+    while text[end] == " ":
+        end += 1
+    return end - at
+
+
+def _list(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
+    """The lines of a list in brackets, one element a line or more, and where it ends.
+
+    None where it is no such list.
+    """
+    head = _HEAD.match(text, at)
+    if head is None:
+        return None
+    lines = [" " * indent + head[0].lstrip(" ")]
+    if len(lines[0]) > WIDTH + 1:
+        return None
+    at, inner, count, comments = head.end(), indent + 4, 0, 0
+    while True:
+        run = ELEMENTS.match(text, at)
+        if run is not None and run[0] and len(run["pad"]) == inner:
+            lines.append(run[0])
+            commas = run[0].count(",\n")
+            count += commas
+            comments += run[0].count("\n") - commas
+            at = run.end()
+        tail = _TAIL.match(text, at)
+        if tail is not None:
+            break
+        end = end_of(text, at)
+        more = _element(text, at, end, inner)
+        if more is None:
+            return None
+        lines += more
+        count += more[-1].endswith(",\n")
+        comments += more[0].lstrip(" ").startswith("#")
+        at = end
+    last = lines[-1][lines[-1].rfind("\n", 0, -1) + 1 :].lstrip(" ")
+    # One element and a comma are a tuple, which is joined where it is short; and black
+    # breaks a lone one behind a comment where it can.
+    is_tuple = not head["name"] and head["bracket"] == "("
+    least = 2 if is_tuple or comments else 1
+    if count < least or last.startswith("#"):
+        return None
+    lines.append(f"{' ' * indent}{tail[1]}\n")
+    return lines, tail.end()
+
+
+def _element(text: str, at: int, end: int, indent: int) -> list[str] | None:
+    """The lines of one element of a list; None where there is none, or two."""
+    lines = text[at : end - 1].split("\n") if end > 0 else [""]
+    first, last = lines[0].lstrip(" "), lines[-1]
+    if first.startswith("#"):
+        return [f"{' ' * indent}{first}\n"]
+    if not last.endswith(",") or first.startswith("for "):
+        return None
+    if len(lines) == 1:
+        if not is_one_element(first):
+            return None
+        if is_settled(line := " " * indent + first):
+            return [f"{line}\n"]
+    else:
+        listed = _list(text, at, indent) or _long_text(text, at, indent)
+        if listed is not None:
+            return listed[0]
+    lines = _broken_call(_joined(lines), indent) or [
+        *broken_lines(Line(element(lines), indent // 4, inside=True))
+    ]
+    return [f"{line}\n" for line in lines]
+
+
+def _long_text(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
+    """The lines of a literal that is broken already, and where it ends; None for any
+    other text.
+    """
+    found = _TEXT.match(text, at)
+    if found is None:
+        return None
+    pad = " " * (indent + 4)
+    lines = [pad + line.lstrip(" ") for line in found[2].splitlines(keepends=True)]
+    # Pieces that fit into one line would be put there.
+    if len(lines[0]) + len(lines[1]) - len(pad) <= WIDTH + 1:
+        return None
+    return [f"{pad[4:]}{found[1]}\n", *lines, f"{pad[4:]}{found[3]}\n"], found.end()
+
+
+def _joined(lines: list[str]) -> str:
+    """The lines of a statement as one."""
+    first, *others = [line.strip() for line in lines]
+    text = first
+    for line in others:
+        text += line if text[-1:] in "([{" or line[:1] in ")]}" else f" {line}"
+    return text
+
+
+def _broken_call(code: str, indent: int) -> list[str] | None:
+    """The lines of a call, a definition or an assigned tuple; None for anything else.
+
+    They are those that `broken_lines` makes, without its leaves.
+    """
+    pad = " " * indent
+    found = _CALL.fullmatch(code)
+    if found is None or " for " in code or "lambda " in code:
+        return None
+    is_tuple = not (found["name"] or found["definition"])
+    if indent + len(code) <= WIDTH and not is_tuple:
+        return [pad + code]
+    head, inside, tail = pad + found["head"], found["inside"], pad + found["tail"]
+    items = ITEMS.findall(inside)
+    if len(items) < 2 or len(head) > WIDTH or len(tail) > WIDTH:
+        return None
+    if indent + len(code) <= WIDTH:
+        return [pad + code]
+    inner = f"{pad}    {inside}"
+    if len(inner) <= WIDTH and not is_tuple:
+        return [head, inner, tail]
+    lines = [head]
+    for item in items:
+        line = f"{pad}    {item.lstrip()},"
+        if len(line) <= WIDTH:
+            lines.append(line)
         else:
-            line = Line(statement(self.lines[at:end]), indent // 4)
-            yield from broken_lines(line)
-
-    def is_list(self, at: int, end: int, indent: int) -> bool:
-        """Whether the lines are a list in brackets, one element a line or more."""
-        if end - at < 3:
-            return False
-        first, last = self.lines[at].strip(), self.lines[end - 1].strip()
-        head = _HEAD.fullmatch(first)
-        if head is None or not _TAIL.fullmatch(last):
-            return False
-        if self.open[at] != 1 or self.open[end - 1] != -1:
-            return False
-        if indent + len(first) > WIDTH or indent + len(last) > WIDTH:
-            return False
-        starts = list(self.elements(at, end))
-        texts = [self.lines[stop - 1].strip() for _, stop in starts]
-        if not all(text.endswith(",") or text.startswith("#") for text in texts):
-            return False
-        if not texts or texts[-1].startswith("#"):
-            return False
-        for start, stop in starts:
-            if stop == start + 1 and not _is_one_element(self.lines[start]):
-                return False
-            if self.lines[start].lstrip().startswith("for "):
-                return False
-        if sum(text.endswith(",") for text in texts) > 1:
-            return True
-        # One element and a comma are a tuple, which is joined where it is short.
-        return len(texts) == 1 and (bool(head["name"]) or head["bracket"] != "(")
-
-    def elements(self, at: int, end: int) -> Iterator[tuple[int, int]]:
-        place = at + 1
-        while place < end - 1:
-            stop = self.end(place)
-            yield place, stop
-            place = stop
-
-    def list_lines(self, at: int, end: int, indent: int) -> Iterator[str]:
-        yield " " * indent + self.lines[at].strip()
-        inner = " " * (indent + 4)
-        for start, stop in self.elements(at, end):
-            line = inner + self.lines[start].strip()
-            if line.lstrip().startswith("#") or (
-                stop == start + 1 and _is_settled(line)
-            ):
-                yield line
-            elif self.is_list(start, stop, indent + 4):
-                yield from self.list_lines(start, stop, indent + 4)
-            else:
-                leaves = element(self.lines[start:stop])
-                yield from broken_lines(Line(leaves, indent // 4 + 1, inside=True))
-        yield " " * indent + self.lines[end - 1].strip()
-
-
-def _left_open(line: str) -> int:
-    if not _BRACKETS.search(line):
-        return 0
-    bare = _STRINGS.sub("", line) if '"' in line or "'" in line else line
-    if "#" in bare:
-        bare = bare.partition("#")[0]
-    found = _BRACKETS.findall(bare)
-    return sum(1 if each in "([{" else -1 for each in found)
-
-
-def _is_settled(line: str) -> bool:
-    if len(line) > WIDTH or not line.isascii():
-        return False
-    if line[-1] in "):" and any(map(line.__contains__, _BRACKETED)):
-        return False
-    code = line.lstrip()
-    return not any(map(code.__contains__, _SPACED))
-
-
-def _is_one_element(line: str) -> bool:
-    bare = _STRINGS.sub("", line.strip()).removesuffix(",")
-    if bare.startswith("#") or "," not in bare:
-        return True
-    while "," in bare and (inner := _INNER.sub("", bare)) != bare:
-        bare = inner
-    return "," not in bare
+            lines += _broken_call(line.lstrip(), indent + 4) or broken_lines(
+                Line(element([line]), indent // 4 + 1, inside=True)
+            )
+    lines.append(tail)
+    return lines

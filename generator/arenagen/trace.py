@@ -22,7 +22,6 @@ from .formula import (
     Name,
     Str,
     Unary,
-    children,
     spell,
 )
 from .record import record
@@ -130,7 +129,7 @@ def evaluated(expr: Expr, scope: Scope) -> Iterator[Expr]:
             taken = then if evaluate(condition, scope) else other
             yield from evaluated(taken, scope)
         case _:
-            for child in children(expr):
+            for child in expr.children:
                 yield from evaluated(child, scope)
     yield expr
 

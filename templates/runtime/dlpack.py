@@ -31,9 +31,6 @@ from ctypes import (
 from sys import getrefcount
 from typing import Final
 
-KDL_CPU: Final = 1
-KDL_CUDA: Final = 2
-
 # DLDataTypeCode, bits and lanes. Two elements of fp4_e2m1 leave as one of two lanes,
 # the form that torch takes, so that an element of a capsule is never less than a byte.
 DTYPES: Final[dict[str, tuple[int, int, int]]] = {

@@ -459,3 +459,16 @@ def test_importing_the_package_loads_the_standard_library_alone() -> None:
     assert "metrale_arena" in roots
     assert roots.isdisjoint({"cuda", "numpy", "jinja2", "black", "yaml", "arenagen"})
     assert roots - {"metrale_arena"} <= sys.stdlib_module_names
+    # What takes long to load is loaded where it is used.
+    assert roots.isdisjoint({"ctypes", "dataclasses", "inspect", "logging"})
+    inside = {name for name in json.loads(done.stdout) if name.count(".")}
+    for late in ("checks", "families", "runtime.host", "runtime.dlpack"):
+        assert f"metrale_arena.{late}" not in inside
+
+
+def test_what_the_package_loads_late_is_there_like_all_else() -> None:
+    for name in metrale_arena.__all__:
+        assert getattr(metrale_arena, name) is not None
+    text = "^module 'metrale_arena' has no attribute 'HostBackends'$"
+    with pytest.raises(AttributeError, match=text):
+        metrale_arena.HostBackends  # type: ignore[attr-defined]  # noqa: B018

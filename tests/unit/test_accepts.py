@@ -15,8 +15,17 @@ import pytest
 
 from arenagen import resources, structure
 from arenagen.accepts import accepts
-from arenagen.errors import InputProblems, Span
-from arenagen.source import Mapping, Node, Scalar, Sequence, decode, parse, plain
+from arenagen.errors import InputProblems
+from arenagen.source import (
+    Document,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    decode,
+    parse,
+    plain,
+)
 from arenagen.structure import check_structure
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,13 +107,13 @@ KEYWORDS: tuple[Any, ...] = (
 
 def node(value: Any) -> Node:
     """Plain data as nodes."""
-    at = Span("a.yaml", 1, 1)
+    at = (Document("", "a.yaml"), 0, 0)
     if isinstance(value, dict):
-        pairs = [(Scalar(key, at), node(inner)) for key, inner in value.items()]
-        return Mapping(tuple(pairs), at)
+        pairs = [(Scalar(key, *at), node(inner)) for key, inner in value.items()]
+        return Mapping(tuple(pairs), *at)
     if isinstance(value, list):
-        return Sequence(tuple(map(node, value)), at)
-    return Scalar(value, at)
+        return Sequence(tuple(map(node, value)), *at)
+    return Scalar(value, *at)
 
 
 @pytest.mark.parametrize("schema", KEYWORDS, ids=str)

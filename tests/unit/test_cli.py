@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import Context
 from click.testing import CliRunner, Result
 
 import oracle
@@ -419,7 +420,7 @@ def test_check_is_red_on_a_spoilt_copy_of_the_committed_tree(here: Path) -> None
     count = len(snapshot(package))
     path = package / "sizes.py"
     text = path.read_text(encoding="utf-8")
-    path.write_text(text.replace("M * hidden_size * 2", "M * hidden_size * 3", 1))
+    path.write_text(text.replace("M_x2 * hidden_size", "M_x3 * hidden_size", 1))
     (package / "runtime/host.py").unlink()
     shutil.copy(package / "target.py", package / "old.py")
     before = snapshot(here)
@@ -431,8 +432,8 @@ def test_check_is_red_on_a_spoilt_copy_of_the_committed_tree(here: Path) -> None
         "+++ sizes.py (from the schema)\n"
         "@@ LINES @@\n"
         "...\n"
-        "-        hidden_states = M * hidden_size * 3\n"
-        "+        hidden_states = M * hidden_size * 2\n"
+        "-        hidden_states = M_x3 * hidden_size\n"
+        "+        hidden_states = M_x2 * hidden_size\n"
         "..."
     )
     assert re.fullmatch(pattern(shown), result.stdout), result.stdout
@@ -523,13 +524,13 @@ def test_an_extending_schema_is_generated_and_checked(here: Path) -> None:
         "buffers: {rows: {shape: [M, 2 * width]}}\n"
     )
     run("generate", "over.yaml", "-o", "over_arena")
-    assert "M * (2 * width) * 2" in (here / "over_arena/sizes.py").read_text()
+    assert "M * width * 4" in (here / "over_arena/sizes.py").read_text()
     assert run("check", "over.yaml", "-o", "over_arena").stderr == ""
     # What changes in a base changes what is emitted.
     (here / "tiny.yaml").write_text(TINY.replace("bf16", "f32"))
     red = run("check", "over.yaml", "-o", "over_arena", code=1)
-    assert "-        rows = M * (2 * width) * 2\n" in red.stdout
-    assert "+        rows = M * (2 * width) * 4\n" in red.stdout
+    assert "-        rows = M * width * 4\n" in red.stdout
+    assert "+        rows = M * width * 8\n" in red.stdout
     (here / "tiny.yaml").unlink()
     for command in ("generate", "check"):
         gone = run(command, "over.yaml", "-o", "over_arena", code=2)
@@ -1301,7 +1302,16 @@ def test_the_command_and_the_module_are_the_same() -> None:
 
 def test_help_names_every_command_and_option() -> None:
     shown = run("--help").stdout
-    for name, command in cli.commands.items():
+    commands = {path.stem for path in (ROOT / "generator/arenagen/commands").iterdir()}
+    commands -= {"__init__", "__pycache__", "console", "inputs", "options"}
+    commands -= {"recording", "watching"}
+    assert {name.replace("-", "_") for name in cli.commands} == commands
+    context = Context(cli)
+    for name, listed in cli.commands.items():
+        command = cli.get_command(context, name)
+        assert command is not None
+        assert command.name == listed.name == name
+        assert command.get_short_help_str(200) == listed.get_short_help_str(200)
         assert f"\n  {name} " in shown
         text = run(name, "-h").stdout
         for parameter in command.params:
@@ -1313,15 +1323,19 @@ def test_an_unknown_command_or_option_is_told(arguments: list[str]) -> None:
     assert "No such " in run(*arguments, code=2).stderr
 
 
+def test_a_command_that_is_misspelt_is_guessed() -> None:
+    assert "Did you mean one of: 'check', " in run("chek", code=2).stderr
+
+
 def modules_of(*arguments: str | Path) -> set[str]:
-    """The top-level modules that a command imports."""
+    """The top-level modules that a command imports, and all of arenagen."""
     script = (
         "import sys\n"
         "from arenagen.start import main\n"
         f"sys.argv = {['arenagen', *map(os.fspath, arguments)]!r}\n"
         "try:\n    main()\n"
         "except SystemExit as error:\n    assert not error.code, error.code\n"
-        "print(*{name.split('.')[0] for name in sys.modules}, file=sys.stderr)\n"
+        "print(*sys.modules, file=sys.stderr)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script],
@@ -1330,7 +1344,10 @@ def modules_of(*arguments: str | Path) -> set[str]:
         check=True,
         timeout=120,
     )
-    return set(done.stderr.split())
+    return {
+        name if name.startswith("arenagen.") else name.split(".")[0]
+        for name in done.stderr.split()
+    }
 
 
 HEAVY = {"black", "jinja2", "jsonschema", "yaml", "rich", "cuda", "numpy"}
@@ -1345,6 +1362,11 @@ def test_help_and_version_import_nothing_heavy(arguments: list[str]) -> None:
     modules = modules_of(*arguments)
     assert ("click" in modules) is ("--help" in arguments)
     assert modules & HEAVY == set()
+
+
+def test_help_imports_no_command() -> None:
+    ours = {name for name in modules_of("--help") if name.startswith("arenagen.")}
+    assert ours == {"arenagen.start", "arenagen.cli"}
 
 
 @pytest.mark.parametrize(

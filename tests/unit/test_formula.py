@@ -29,7 +29,6 @@ from arenagen.formula import (
     UnknownFunction,
     UnknownName,
     calls,
-    children,
     infer,
     names,
     parse,
@@ -463,7 +462,7 @@ def test_walking_meets_every_node_once() -> None:
 
 @given(trees)
 def test_a_tree_is_its_nodes_children(tree: Expr) -> None:
-    assert sum(len(children(node)) for node in walk(tree)) == len(list(walk(tree))) - 1
+    assert sum(len(node.children) for node in walk(tree)) == len(walk(tree)) - 1
 
 
 # Types

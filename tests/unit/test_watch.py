@@ -84,7 +84,7 @@ def test_a_save_emits_again_and_tells_what_changed(
     _, saved = result.stdout.split("watching 1 file, until Ctrl-C\n")
     assert saved.startswith("\nsaved tiny.yaml\nchanged out/")
     assert "tiny_arena -> tiny_arena: " in saved
-    assert "M * 3 * width * 2" in (project / "out/sizes.py").read_text()
+    assert "M * width * 6" in (project / "out/sizes.py").read_text()
 
 
 def test_a_mistake_is_told_and_the_next_save_waited_for(
@@ -99,7 +99,7 @@ def test_a_mistake_is_told_and_the_next_save_waited_for(
     result = run("--watch")
     assert result.exit_code == 0
     assert "did you mean `width`?" in result.stderr
-    assert "M * 3 * width * 2" in (project / "out/sizes.py").read_text()
+    assert "M * width * 6" in (project / "out/sizes.py").read_text()
 
 
 def test_other_files_are_let_pass(

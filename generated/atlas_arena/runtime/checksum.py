@@ -11,7 +11,6 @@ takes some thirty times as long. The two differ by 1e-14 of `total_abs` at most,
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from math import fsum, isfinite, isnan
 from operator import mul
@@ -164,7 +163,9 @@ def _adder(most: int) -> Callable[[bytearray], _Block]:
 
 
 def _exact(chunk: bytearray) -> _Block:
-    values = list(struct.unpack_from(f"<{len(chunk) // _LANE_BYTES}f", chunk))
+    from struct import unpack_from
+
+    values = list(unpack_from(f"<{len(chunk) // _LANE_BYTES}f", chunk))
     nans = infs = 0
     if not isfinite(sum(values)):
         finite = list(filter(isfinite, values))

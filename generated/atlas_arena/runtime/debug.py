@@ -9,7 +9,6 @@ backend but what GpuBackend has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,26 +20,28 @@ from .info import BufferInfo
 from .layout import Region
 from .memory import Member, Memory
 from .numeric import check_int, show
+from .record import Record
 
 # Spells itself in a dump of memory, and is no value that kernels write by habit.
 _PATTERN = b"[guard]\xf7"
 _SHOWN_BYTES = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Debug:
+class Debug(Record):
     """How an arena is built for debugging."""
 
-    guard: int = 256
+    guard: int
     """Guard bytes behind every buffer, at least; in a slab they reach the next one."""
 
-    poison: int = 0xA5
+    poison: int
     """The value of every byte of a buffer that is not filled at construction."""
 
-    def __post_init__(self) -> None:
+    def __init__(self, *, guard: int = 256, poison: int = 0xA5) -> None:
         """Raise ConfigError for less than 1 guard byte, and for poison that is none."""
-        check_int("guard", self.guard, 1)
-        check_int("poison", self.poison, 0, 255)
+        self._hold(
+            guard=check_int("guard", guard, 1),
+            poison=check_int("poison", poison, 0, 255),
+        )
 
     @property
     def pattern(self) -> bytes:

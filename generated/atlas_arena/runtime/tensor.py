@@ -10,19 +10,21 @@ the standard library until `TensorView.numpy` is called.
 from __future__ import annotations
 
 from collections.abc import Callable
-from ctypes import c_char
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from .device import DevicePtr
-from .dlpack import KDL_CPU, KDL_CUDA, new_capsule
 from .errors import ArenaError, LayoutError, format_bytes
 from .layout import DTYPE_BITS
 
 if TYPE_CHECKING:
     # Without numpy the package type-checks too, and its arrays are Any.
     import numpy  # type: ignore[import-not-found, unused-ignore]
+
+# Types of a DLDevice, as dlpack.h names them.
+KDL_CPU: Final = 1
+KDL_CUDA: Final = 2
 
 _TYPESTRS: Final = {
     "bool": "|b1",
@@ -202,6 +204,8 @@ class TensorView:
                 "copy=True: a view only shares its memory; export it, then copy",
             )
         shape = self._stored_shape("a DLPack capsule")
+        from .dlpack import new_capsule
+
         return new_capsule(
             self._ptr if self.size else 0,
             self.dtype,
@@ -274,6 +278,8 @@ class TensorView:
             dtype = getattr(self._imported("ml_dtypes"), _ML_DTYPES[self.dtype])
         else:
             dtype = _TYPESTRS.get(self.dtype, "|u1")
+        from ctypes import c_char
+
         memory = (c_char * self.nbytes).from_address(self._ptr)
         array: numpy.ndarray[Any, numpy.dtype[Any]] = np.ndarray(shape, dtype, memory)
         return array

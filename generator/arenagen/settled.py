@@ -1,0 +1,92 @@
+"""Patterns of Python text that is in black's form already, as far as templates emit it.
+
+What they do not match may be in the form all the same. All begin at the start of a
+line, and know brackets in brackets up to a depth of three.
+"""
+
+from __future__ import annotations
+
+import re
+
+WIDTH = 88
+
+STRING = r"""(?:"(?!"")(?:[ !#-\[\]-~]++|\\.)*+"|'(?!'')(?:[ -&(-\[\]-~]++|\\.)*+')"""
+# What is ASCII, and no comma, quote or bracket.
+_PLAIN = r"[ !$-&*+\--Z\\^-z|~]++"
+_ONE_TUPLE = rf"(?<![\w)\]])\((?:{STRING}|[\w.]++),\)"
+_PAIR = r"[(\[{][)\]}]"
+for _ in range(3):
+    # What stands in brackets, and the brackets: black keeps no space inside of them.
+    HELD = rf"(?:{_PLAIN}|,|{STRING}|{_ONE_TUPLE}|{_PAIR})*+"
+    _PAIR = rf"(?:[(\[](?! )|{{){HELD}(?<![, ])[)\]}}]"
+# Brackets round a whole value, which black removes unless they hold a tuple.
+_IS_NO_VALUE = (
+    r"(?:(?<!= )(?<!return )(?<! in )(?<!if )(?<!while )"
+    rf"|(?=\((?:{STRING}|[\w.]++),))"
+)
+_COMMENT = r"#.*+"
+DOCSTRING = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
+_CODE = (
+    rf"(?!.{{{WIDTH + 1}}})"
+    rf"(?:{_PLAIN}|,|{STRING}|{_IS_NO_VALUE}(?:{_ONE_TUPLE}|{_PAIR}))*+"
+    rf"(?:(?<=  ){_COMMENT})?"
+)
+# Lines of whole statements.
+LINES = re.compile(rf"(?:(?: *+(?:{DOCSTRING}|{_COMMENT})|{_CODE})\n)*+")
+_ITEM = rf"(?:{_PLAIN}|{STRING}|{_ONE_TUPLE}|{_PAIR})++"
+_ELEMENT = rf"(?!.{{{WIDTH + 1}}})(?P=pad)(?! |for )" rf"(?:{_ITEM},|{_COMMENT})\n"
+# Lines behind the same indent, each of one element of a list.
+ELEMENTS = re.compile(rf"(?=(?P<pad> *))(?:{_ELEMENT})*+")
+# The elements of a list on one line.
+ITEMS = re.compile(_ITEM)
+
+_STRINGS = re.compile(STRING)
+_BRACKETS = re.compile(r"[()\[\]{}]")
+_INNER = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
+# What black could have to touch although the line is short and whole.
+_SPACED = (",)", ",]", ",}", " )", " ]", "( ", "[ ")
+_BRACKETED = ("= (", "return (", " in (", "if (", "while (")
+
+
+def is_settled(line: str) -> bool:
+    """Whether black leaves a line alone that is whole."""
+    if len(line) > WIDTH or not line.isascii():
+        return False
+    if line[-1] in "):" and any(map(line.__contains__, _BRACKETED)):
+        return False
+    code = line.lstrip()
+    return not any(map(code.__contains__, _SPACED))
+
+
+def is_one_element(line: str) -> bool:
+    """Whether a line of a list has no more than one of its elements."""
+    bare = _STRINGS.sub("", line.strip()).removesuffix(",")
+    if bare.startswith("#") or "," not in bare:
+        return True
+    while "," in bare and (inner := _INNER.sub("", bare)) != bare:
+        bare = inner
+    return "," not in bare
+
+
+def end_of(text: str, at: int) -> int:
+    """Where what begins here ends: with a line behind which no bracket is open.
+
+    -1 where there is no such line.
+    """
+    depth = 0
+    while True:
+        start, at = at, text.find("\n", at) + 1
+        if not at:
+            return -1
+        depth += _left_open(text[start : at - 1])
+        if depth <= 0:
+            return at if not depth else -1
+
+
+def _left_open(line: str) -> int:
+    """How many brackets a line opens that it does not close."""
+    bare = _STRINGS.sub("", line) if '"' in line or "'" in line else line
+    if "#" in bare:
+        bare = bare.partition("#")[0]
+    found = _BRACKETS.findall(bare)
+    return sum(1 if each in "([{" else -1 for each in found)

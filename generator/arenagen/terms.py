@@ -1,0 +1,241 @@
+"""The terms of emitted statements, each once, however often it is written.
+
+Equal terms are one node of a graph. A product is one whatever the order of its factors,
+with its numbers multiplied, so that `M * width * 2` and `width * M * 2` are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+from .formula import (
+    Binary,
+    Bool,
+    Call,
+    Compare,
+    Expr,
+    IfElse,
+    Int,
+    Logic,
+    Name,
+    Str,
+    Unary,
+)
+
+# The place of a node in the graph; parts come before what they are parts of.
+Node: TypeAlias = int
+
+# Functions that have a value for all arguments.
+_TOTAL = frozenset({"max", "min", "len", ".count"})
+# In an operator's form, where a part belongs.
+_PART = Int(0)
+_PRODUCT = Binary("*", _PART, _PART)
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The form of a term that is another one under a second name."""
+
+    name: str
+
+
+@dataclass(slots=True)
+class Term:
+    """One node.
+
+    form: an operand as it is, or an operator without its parts.
+    raises: whether it may have no value, so that it must not be computed where a gate
+    would have left it out.
+    """
+
+    form: Expr | Copy
+    parts: tuple[Node, ...]
+    raises: bool
+
+    @property
+    def is_product(self) -> bool:
+        """Whether the parts are factors, in any order."""
+        return self.form == _PRODUCT
+
+
+class Terms:
+    """The graph. `constants` are the integer constants, by name."""
+
+    def __init__(self, constants: Mapping[str, int]) -> None:
+        self.constants = constants
+        self.terms: list[Term] = []
+        # What a name stands for, and the name that a term has.
+        self.meanings: dict[str, Node] = {}
+        self.names: dict[Node, str] = {}
+        self._known: dict[tuple[object, ...], Node] = {}
+
+    def __getitem__(self, node: Node) -> Term:
+        return self.terms[node]
+
+    def is_operand(self, node: Node) -> bool:
+        """Whether a term is nothing but a name or a literal."""
+        return not self.terms[node].parts
+
+    def define(self, name: str, value: Expr) -> Node:
+        """Give a term a name of its own, by which all others know it."""
+        node = self.add(value)
+        if node in self.names or not self._can_be_named(node):
+            node = self._intern(Copy(name), (node,))
+        self.names[node] = name
+        self.meanings[name] = node
+        return node
+
+    def _can_be_named(self, node: Node) -> bool:
+        """Whether every occurrence of a term can be read by a new name."""
+        form = self.terms[node].form
+        if isinstance(form, Name):
+            return form.name not in self.constants
+        return not isinstance(form, Int | Bool | Str)
+
+    def add(self, expr: Expr) -> Node:
+        """The node of a tree."""
+        match expr:
+            case Name(name) if name in self.meanings:
+                return self.meanings[name]
+            case Binary("*"):
+                return self.product([self.add(each) for each in _factors(expr)])
+            case Binary(op, left, right):
+                return self._operator(Binary(op, _PART, _PART), left, right)
+            case Unary(op, operand):
+                return self._operator(Unary(op, _PART), operand)
+            case Compare(op, left, right):
+                return self._operator(Compare(op, _PART, _PART), left, right)
+            case Logic(op, items):
+                return self._operator(Logic(op, ()), *items)
+            case IfElse(condition, then, other):
+                return self._operator(
+                    IfElse(_PART, _PART, _PART), condition, then, other
+                )
+            case Call(name, arguments) if arguments:
+                return self._operator(Call(name, ()), *arguments)
+        return self._intern(expr, ())
+
+    def _operator(self, form: Expr, *parts: Expr) -> Node:
+        return self._intern(form, tuple(self.add(each) for each in parts))
+
+    def product(self, factors: Iterable[Node]) -> Node:
+        """The node of a product, its numbers multiplied where the last one stands."""
+        factors = list(factors)
+        numbers = [each for each in factors if isinstance(self.terms[each].form, Int)]
+        if len(numbers) > 1 or any(self._number(each) == 1 for each in numbers):
+            value = prod(self._number(each) for each in numbers)
+            last = len(factors) - 1 - factors[::-1].index(numbers[-1])
+            kept = [
+                each if place != last else self.add(Int(value))
+                for place, each in enumerate(factors)
+                if each not in numbers or (place == last and value != 1)
+            ]
+            factors = kept or [self.add(Int(value))]
+        if len(factors) == 1:
+            return factors[0]
+        return self._intern(_PRODUCT, tuple(factors))
+
+    def _number(self, node: Node) -> int:
+        form = self.terms[node].form
+        assert isinstance(form, Int)
+        return form.value
+
+    def _intern(self, form: Expr | Copy, parts: tuple[Node, ...]) -> Node:
+        key = (form, *(sorted(parts) if form == _PRODUCT else parts))
+        if key not in self._known:
+            self._known[key] = len(self.terms)
+            raises = any(self.terms[each].raises for each in parts)
+            raises |= self._may_fail(form, parts)
+            self.terms.append(Term(form, parts, raises))
+        return self._known[key]
+
+    def _may_fail(self, form: Expr | Copy, parts: tuple[Node, ...]) -> bool:
+        match form:
+            case Binary("//" | "%"):
+                return not self._is_nonzero(parts[1])
+            case Call(name):
+                return name not in _TOTAL
+        return False
+
+    def _is_nonzero(self, node: Node) -> bool:
+        match self.terms[node].form:
+            case Int(value):
+                return value != 0
+            case Name(name):
+                return self.constants.get(name, 0) != 0
+        return False
+
+    def known_product(self, factors: Iterable[Node]) -> Node | None:
+        """The node of a product, if there is one."""
+        return self._known.get((_PRODUCT, *sorted(factors)))
+
+    def below(self, roots: Iterable[Node]) -> Iterator[Node]:
+        """All terms of some terms, each once, behind its parts."""
+        seen: set[Node] = set()
+        # A stack of its own: lets may be chained as deep as a schema is long.
+        stack = [(node, False) for node in reversed(list(roots))]
+        while stack:
+            node, done = stack.pop()
+            if done:
+                yield node
+            elif node not in seen:
+                seen.add(node)
+                stack.append((node, True))
+                stack += [(each, False) for each in reversed(self.terms[node].parts)]
+
+    def conditional(self, node: Node) -> Iterator[tuple[Node, bool]]:
+        """The parts, and whether each is computed only under some condition."""
+        term = self.terms[node]
+        for place, part in enumerate(term.parts):
+            yield part, place > 0 and isinstance(term.form, IfElse | Logic)
+
+    def tree(self, node: Node, part: Callable[[Node], Expr]) -> Expr:
+        """The tree of a term over the trees of its parts."""
+        term = self.terms[node]
+        parts = tuple(map(part, term.parts))
+        match term.form:
+            case Copy():
+                return parts[0]
+            case Binary("*"):
+                first, *rest = (each for tree in parts for each in _unpacked(tree))
+                for factor in rest:
+                    first = Binary("*", first, factor)
+                return first
+            case Binary(op):
+                left, right = parts
+                return Binary(op, left, right)
+            case Compare(op):
+                left, right = parts
+                return Compare(op, left, right)
+            case Unary(op):
+                return Unary(op, parts[0])
+            case Logic(op):
+                return Logic(op, parts)
+            case IfElse():
+                condition, then, other = parts
+                return IfElse(condition, then, other)
+            case Call(name):
+                return Call(name, parts)
+        return term.form
+
+
+def _factors(expr: Expr) -> Iterator[Expr]:
+    """The factors of a product, however it is bracketed."""
+    match expr:
+        case Binary("*", left, right):
+            yield from _unpacked(left)
+            yield from _unpacked(right)
+        case _:
+            yield expr
+
+
+def _unpacked(factor: Expr) -> Iterator[Expr]:
+    """The factors of a factor; what is rounded up to a multiple stays in one piece."""
+    match factor:
+        case Binary("*", Binary("//", _, step), multiple) if step == multiple:
+            yield factor
+        case _:
+            yield from _factors(factor)

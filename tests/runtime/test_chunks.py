@@ -1,0 +1,183 @@
+"""A package whose modules are chunks does all that the whole one does.
+
+The arena of metrale.yaml once more, with modules of a few hundred lines, held against
+the committed package.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from support import DENSE, MOE, limits
+
+import metrale_arena
+from arenagen.compile import check_source, read_schema
+from arenagen.disk import write
+from arenagen.lower import lower
+from arenagen.lower_families import lower_families
+from arenagen.render import black_format, render
+from arenagen.source import Text
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_LINES = 800
+TABLES = {"arena": "SLAB_ORDER", "buffers": "BUFFERS", "uses": "USES"}
+SPLIT = ("buffers", "pointers", "shapes", "uses")
+
+
+def emitted(most_lines: int) -> dict[str, str]:
+    text = (ROOT / "schema/metrale.yaml").read_text(encoding="utf-8")
+    text = text.replace("package: metrale_arena", "package: chunked_arena")
+    schema, warnings = read_schema(Text("metrale.yaml", text.encode()))
+    table = (ROOT / "schema/huggingface.yaml").read_bytes()
+    source = check_source(schema, warnings, Text("huggingface.yaml", table))
+    assert source.families is not None
+    families = lower_families(source.families, schema)
+    return render(lower(schema, most_lines), families, "metrale.yaml")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("chunks")
+    write(folder / "chunked_arena", emitted(MOST_LINES))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def package(folder: Path) -> Iterator[ModuleType]:
+    sys.path.insert(0, str(folder))
+    yield importlib.import_module("chunked_arena")
+    sys.path.remove(str(folder))
+
+
+def chunk_paths(folder: Path, module: str) -> list[Path]:
+    found = (folder / "chunked_arena").glob(f"{module}_*.py")
+    return sorted(found, key=lambda path: int(path.stem.rpartition("_")[2]))
+
+
+def public(module: ModuleType) -> set[str]:
+    return {name for name in vars(module) if not name.startswith("_")}
+
+
+def test_what_fits_is_not_split() -> None:
+    whole = emitted(10_000)
+    for path in (ROOT / "generated/metrale_arena").rglob("*.py"):
+        name = path.relative_to(ROOT / "generated/metrale_arena").as_posix()
+        assert whole.pop(name) == path.read_text(encoding="utf-8"), name
+    assert [*whole] == ["py.typed"]
+
+
+@pytest.mark.parametrize("module", SPLIT)
+def test_no_chunk_is_longer_than_asked(folder: Path, module: str) -> None:
+    paths = chunk_paths(folder, module)
+    assert len(paths) > 1
+    assert [path.stem for path in paths] == [
+        f"{module}_{number}" for number in range(1, len(paths) + 1)
+    ]
+    for path in [folder / "chunked_arena" / f"{module}.py", *paths]:
+        assert path.read_text(encoding="utf-8").count("\n") <= MOST_LINES
+
+
+def test_every_buffer_is_in_one_chunk(folder: Path) -> None:
+    names = []
+    for path in chunk_paths(folder, "buffers"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        (table,) = (node.value for node in tree.body if isinstance(node, ast.AnnAssign))
+        assert isinstance(table, ast.Dict)
+        keys = [key for key in table.keys if isinstance(key, ast.Constant)]
+        chunk = [str(key.value) for key in keys]
+        docs = (ast.get_docstring(tree) or "").split()
+        assert docs[-4:] == ["From", chunk[0], "to", f"{chunk[-1]}."]
+        names += chunk
+    assert names == [*metrale_arena.BUFFERS]
+
+
+def test_a_package_of_chunks_offers_the_same(package: ModuleType) -> None:
+    assert package.__all__ == metrale_arena.__all__
+    for path in (ROOT / "generated/metrale_arena").glob("*.py"):
+        ours = importlib.import_module(f"chunked_arena.{path.stem}")
+        whole = importlib.import_module(f"metrale_arena.{path.stem}")
+        defined = {
+            name
+            for name in public(whole)
+            if getattr(vars(whole)[name], "__module__", "").startswith(whole.__name__)
+        }
+        assert defined <= public(ours)
+        assert TABLES.get(path.stem, "__doc__") in vars(ours)
+
+
+def test_modules_can_be_imported_in_any_order(folder: Path) -> None:
+    code = (
+        "import importlib, pathlib, sys\n"
+        "for path in pathlib.Path('chunked_arena').glob('*.py'):\n"
+        "    for name in [each for each in sys.modules if 'chunked' in each]:\n"
+        "        del sys.modules[name]\n"
+        "    importlib.import_module(f'chunked_arena.{path.stem}')\n"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=folder, check=True)
+
+
+def test_the_tables_are_the_same(package: ModuleType) -> None:
+    ours = [(name, tuple(info)) for name, info in package.BUFFERS.items()]
+    whole = [(name, tuple(info)) for name, info in metrale_arena.BUFFERS.items()]
+    assert ours == whole
+    uses = importlib.import_module("chunked_arena.uses").USES
+    placed = importlib.import_module("metrale_arena.uses").USES
+    assert {name: [*each] for name, each in uses.items()} == {
+        name: [*each] for name, each in placed.items()
+    }
+
+
+@pytest.mark.parametrize("fields", [DENSE, MOE], ids=["dense", "everything"])
+@pytest.mark.parametrize("tokens", [1, 33])
+def test_sizes_and_shapes_are_the_same(
+    package: ModuleType, fields: dict[str, Any], tokens: int
+) -> None:
+    found = []
+    for module in (package, metrale_arena):
+        config, bounds = module.ModelConfig(**fields), limits(tokens)
+        levers, target = module.Levers(), module.Target()
+        shapes = importlib.import_module(f"{module.__name__}.shapes")
+        uses = importlib.import_module(f"{module.__name__}.uses")
+        sizes = module.BufferSizes.from_config(config, **bounds, levers=levers)
+        found.append(
+            [
+                [*sizes.as_dict().items(), sizes.trimmed, sizes.total_bytes],
+                shapes.buffer_shapes(config, **bounds, levers=levers, target=target),
+                [
+                    module.required_bytes(config, name, use, **bounds, levers=levers)
+                    for name, each in uses.USES.items()
+                    for use in each
+                ],
+            ]
+        )
+    assert found[0] == found[1]
+    assert [*found[0][1]] == [*metrale_arena.BUFFERS]
+
+
+@pytest.mark.parametrize("fields", [DENSE, MOE], ids=["dense", "everything"])
+def test_the_selfcheck_passes(package: ModuleType, fields: dict[str, Any]) -> None:
+    config = package.ModelConfig(**fields)
+    report = package.selfcheck(config, **limits(5), levers=package.Levers())
+    assert report.ok, report
+
+
+def test_chunks_read_well(folder: Path) -> None:
+    for path in (folder / "chunked_arena").glob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert black_format(text) == text, path
+    for tool in (
+        ("ruff", "check", "--isolated", "--no-cache"),
+        ("ruff", "check", "--no-cache", "--config", str(ROOT / "pyproject.toml")),
+        ("mypy", "--strict", f"--cache-dir={folder / 'cache'}"),
+    ):
+        command = [sys.executable, "-m", *tool, "chunked_arena"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
