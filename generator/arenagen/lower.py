@@ -16,6 +16,7 @@ from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
 from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
 from .lower_sizes import SizeLowering
+from .lower_sweep import SweepLowering
 from .model import Buffer, Limit, Schema, Trim
 from .placement import slab_order
 from .plan import (
@@ -140,6 +141,7 @@ class _ArenaLowering(BufferLowering):
             buffers=buffers,
             size_definitions=tuple(lines(code.definitions, 8)),
             size_statements=tuple(lines(code.statements, 8)),
+            sweep=SweepLowering(schema).sweep(code, self.modules["sweep"]),
             shapes=self.shapes(shaped),
             shape_locals=self.shape_locals(shaped),
             trims=tuple(map(_trim, schema.trims, code.trims)),
@@ -195,6 +197,13 @@ class _ArenaLowering(BufferLowering):
         sizes.add("runtime.info", "impossible_size")
         sizes.add("runtime.numeric", "MAX_SIZE", "check_int")
         sizes.add("target", "DEFAULT_TARGET", "Target")
+        sweep = modules["sweep"]
+        sweep.add("config", "ModelConfig")
+        sweep.add("levers", "Levers")
+        sweep.add("runtime.columns", "Column")
+        sweep.add("runtime.sweep", "Array", "Limit", "Sweep")
+        sweep.add("sizes", "BufferSizes")
+        sweep.add("target", "DEFAULT_TARGET", "Target")
         modules["buffers"].add("runtime.info", "BufferInfo")
         if not chunks:
             modules["shapes"].add("buffers", "BUFFERS")

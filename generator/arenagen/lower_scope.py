@@ -197,6 +197,7 @@ MODULES = (
     "pointers",
     "shapes",
     "sizes",
+    "sweep",
     "target",
     "uses",
 )

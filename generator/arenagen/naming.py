@@ -177,6 +177,7 @@ MODULE_NAMES = frozenset(
         "AllocationError",
         "Any",
         "ArenaError",
+        "Array",
         "BUFFERS",
         "BackendError",
         "BufferChecksum",
@@ -188,6 +189,7 @@ MODULE_NAMES = frozenset(
         "ChecksumReport",
         "ClassVar",
         "ClearError",
+        "Column",
         "ConfigError",
         "CudaBackend",
         "CudaError",
@@ -206,6 +208,7 @@ MODULE_NAMES = frozenset(
         "Iterator",
         "LayoutError",
         "Levers",
+        "Limit",
         "MAX_SIZE",
         "Mapping",
         "Member",
@@ -230,8 +233,10 @@ MODULE_NAMES = frozenset(
         "SelfcheckReport",
         "Shapes",
         "SizeError",
+        "SizesSweep",
         "Slab",
         "Stream",
+        "Sweep",
         "Target",
         "Teardown",
         "TeardownError",
@@ -243,6 +248,8 @@ MODULE_NAMES = frozenset(
         "ZeroPlan",
         "ZeroRange",
         "required_bytes",
+        "sweep_sizes",
+        "sweep_totals",
     }
 )
 # Words that YAML reads as values, so that no formula could read them as names.

@@ -380,6 +380,23 @@ class GroupView:
 
 
 @record
+class SweepFunctionView:
+    """A function over columns: its head, the lines of its body, and its value."""
+
+    head: str
+    body: tuple[str, ...]
+    value: str
+
+
+@record
+class SweepView:
+    """The size calculator over columns, in lines, and the functions that it calls."""
+
+    body: tuple[str, ...]
+    functions: tuple[SweepFunctionView, ...]
+
+
+@record
 class ArenaView:
     """Everything that the templates of one package see.
 
@@ -407,6 +424,7 @@ class ArenaView:
     buffers: tuple[BufferView, ...]
     size_definitions: tuple[str, ...]
     size_statements: tuple[str, ...]
+    sweep: SweepView
     shapes: tuple[ShapeView, ...]
     shape_locals: tuple[StatementView, ...]
     trims: tuple[TrimView, ...]

@@ -40,6 +40,7 @@ MODULES = (
     "pointers",
     "shapes",
     "sizes",
+    "sweep",
     "target",
     "uses",
 )

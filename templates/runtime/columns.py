@@ -7,8 +7,10 @@ numpy is imported when arrays come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from operator import and_, or_
 from typing import Any, TypeAlias
 
 # An int64 array, an int that all points share, or Bounds; truths are such too.
@@ -103,38 +105,42 @@ def _joined(ends: Iterable[int], *parts: Bounds) -> Bounds:
     return Bounds(min(ends), max(ends), max(part.reach for part in parts))
 
 
-def _any_bounds(*columns: Column) -> bool:
-    return any(isinstance(column, Bounds) for column in columns)
-
-
 def largest(*columns: Column) -> Column:
     """Return the largest of the columns at each point."""
-    if _any_bounds(*columns):
+    number, others = _apart(max, columns)
+    if not others:
+        return number
+    if _bounded(*others):
         parts = [_bounds(column) for column in columns]
         low, high = max(part.low for part in parts), max(part.high for part in parts)
         return _joined((low, high), *parts)
     import numpy  # type: ignore[import-not-found, unused-ignore]
 
-    return reduce(numpy.maximum, columns)
+    return reduce(numpy.maximum, others if number is None else (*others, number))
 
 
 def smallest(*columns: Column) -> Column:
     """Return the smallest of the columns at each point."""
-    if _any_bounds(*columns):
+    number, others = _apart(min, columns)
+    if not others:
+        return number
+    if _bounded(*others):
         parts = [_bounds(column) for column in columns]
         low, high = min(part.low for part in parts), min(part.high for part in parts)
         return _joined((low, high), *parts)
     import numpy
 
-    return reduce(numpy.minimum, columns)
+    return reduce(numpy.minimum, others if number is None else (*others, number))
 
 
 def where(condition: Column, then: Column, other: Column) -> Column:
     """Return `then` where the condition is true, else `other`; both are computed."""
-    if _any_bounds(condition, then, other):
+    if isinstance(condition, bool):
+        return then if condition else other
+    if _bounded(condition):
         parts = _bounds(then), _bounds(other)
         low, high = min(part.low for part in parts), max(part.high for part in parts)
-        return _joined((low, high), _bounds(condition), *parts)
+        return _joined((low, high), condition, *parts)
     import numpy
 
     return numpy.where(condition, then, other)
@@ -142,33 +148,29 @@ def where(condition: Column, then: Column, other: Column) -> Column:
 
 def both(*truths: Column) -> Column:
     """Return where all are true."""
-    if _any_bounds(*truths):
+    if _bounded(*truths):
         return _joined((0, 1), *map(_bounds, truths))
-    import numpy
-
-    return reduce(numpy.logical_and, truths)
+    return reduce(and_, truths)
 
 
 def either(*truths: Column) -> Column:
     """Return where one at least is true."""
-    if _any_bounds(*truths):
+    if _bounded(*truths):
         return _joined((0, 1), *map(_bounds, truths))
-    import numpy
-
-    return reduce(numpy.logical_or, truths)
+    return reduce(or_, truths)
 
 
 def negated(truth: Column) -> Column:
     """Return where it is false."""
     if isinstance(truth, Bounds):
         return truth
-    import numpy
-
-    return numpy.logical_not(truth)
+    return truth ^ True
 
 
 def contains(values: Sequence[int], column: Column) -> Column:
     """Return where the column is one of `values`."""
+    if isinstance(column, int):
+        return column in values
     if isinstance(column, Bounds):
         return _joined((0, 1), column, *map(_bounds, values))
     import numpy
@@ -186,14 +188,14 @@ def natural(column: Column) -> Column:
 
 def floordiv(column: Column, divisor: Column) -> Column:
     """Return `column // divisor`; raise Unsure where one is divided by 0."""
-    if not _any_bounds(column, divisor):
+    if not _bounded(column, divisor):
         _rule_out(divisor == 0)
     return column // divisor
 
 
 def modulo(column: Column, divisor: Column) -> Column:
     """Return `column % divisor`; raise Unsure where one is divided by 0."""
-    if not _any_bounds(column, divisor):
+    if not _bounded(column, divisor):
         _rule_out(divisor == 0)
     return column % divisor
 
@@ -205,23 +207,23 @@ def cdiv(column: Column, divisor: Column) -> Column:
 
 def align(column: Column, multiple: Column) -> Column:
     """Return the next multiple of `multiple`; raise Unsure where that is below 1."""
-    if not _any_bounds(column, multiple):
+    if not _bounded(column, multiple):
         _rule_out(multiple < 1)
     return -(-column // multiple) * multiple
 
 
 def clamp(column: Column, low: Column, high: Column) -> Column:
     """Return what is nearest from `low` to `high`; raise Unsure where nothing is."""
-    if not _any_bounds(column, low, high):
+    if not _bounded(column, low, high):
         _rule_out(low > high)
     return largest(low, smallest(column, high))
 
 
 def behind(offset: Column, end: Column) -> Column:
     """Return the offset of a region; raise Unsure where it lies before `end`."""
-    if _any_bounds(offset, end):
-        parts = _bounds(offset), _bounds(end)
-        return _joined((parts[0].low, parts[0].high), *parts)
+    if _bounded(offset, end):
+        first = _bounds(offset)
+        return _joined((first.low, first.high), first, _bounds(end))
     _rule_out(offset < end)
     return offset
 
@@ -235,6 +237,10 @@ def next_in(values: Sequence[int], column: Column) -> Column:
         raise Unsure
     if isinstance(column, Bounds):
         return _joined((values[0], values[-1]), column)
+    if isinstance(column, int):
+        place = bisect_left(values, column)
+        _rule_out(place == len(values))
+        return values[place]
     import numpy
 
     places = numpy.searchsorted(values, column)
@@ -242,8 +248,19 @@ def next_in(values: Sequence[int], column: Column) -> Column:
     return numpy.asarray(values, numpy.int64)[places]
 
 
-def _rule_out(truth: Column) -> None:
-    import numpy
+def _apart(
+    choose: Callable[[Iterable[int]], int], columns: Sequence[Column]
+) -> tuple[int | None, list[Column]]:
+    """The one of the ints that counts, None without any, and the other columns."""
+    ints = [column for column in columns if isinstance(column, int)]
+    others = [column for column in columns if not isinstance(column, int)]
+    return choose(ints) if ints else None, others
 
-    if numpy.any(truth):
+
+def _bounded(*columns: Column) -> bool:
+    return any(isinstance(column, Bounds) for column in columns)
+
+
+def _rule_out(truth: Column) -> None:
+    if truth if isinstance(truth, bool) else truth.any():
         raise Unsure

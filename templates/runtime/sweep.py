@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import numpy  # type: ignore[import-not-found, unused-ignore]
 
     Array: TypeAlias = numpy.ndarray[Any, numpy.dtype[Any]]
+else:
+    Array = Any
 
 # Points of a chunk: a few dozen of its columns stay in the cache of a core.
 CHUNK_POINTS = 1 << 14
@@ -99,13 +101,14 @@ class Sweep:
         self._points = prod(self.shape)
 
     def sizes(self) -> list[Array]:
-        """Every column, as int64 arrays of the shape.
+        """Every column and the total, as int64 arrays of the shape.
 
         One that is the same at all points takes no memory, and cannot be written.
         Raise SizeError for sizes that cannot exist, and SweepError.
         """
-        stores = [_Store(self._points) for _ in self._columns]
+        stores = [_Store(self._points) for _ in (*self._columns, "total_bytes")]
         for start, columns in self._chunks():
+            columns = (*columns, _total(columns))
             for store, column in zip(stores, columns, strict=True):
                 store.put(start, column)
         return [store.array(self.shape) for store in stores]
