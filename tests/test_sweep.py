@@ -92,7 +92,7 @@ def test_random_limits_have_the_sizes_of_each_point(
         name: -1 if type(value) is int else not value
         for name, value in defaults.items()
     }
-    assert others["fp8_rowwise"]
+    assert others["gguf_native_q2"]
     switches = others if switched else {}
     check(limits, config, **switches)
 
@@ -350,7 +350,7 @@ buffers:
     uses:
       one: {when: blocks == 7, doc: One., bytes: "inner(M)"}
       two: {when: blocks != 7, doc: Two., layout: head, arguments: {n: M, long: wide}}
-      three: {when: kind == 'a', doc: Three., bytes: "rows(width, 4, packed, 'c')"}
+      three: {when: kind == 'a', doc: Three., bytes: "rows(width, M, packed, 'c')"}
       four: {doc: Four., bytes: "clamp(M, blocks, 95) - M * 0"}
     min_bytes: 20 + spare
   less: {doc: Less., bytes: "100 - spare"}
@@ -416,6 +416,30 @@ def test_gates_that_limits_decide(
     assert totals.ravel().tolist() == [each[-1] for each in wanted]
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("width", [2, 6])
+def test_gates_that_limits_decide_are_decided_for_all_points_at_once(
+    package: Any, width: int, packed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = package.ModelConfig(width=width, kind="a", kinds=["a", "b", "a"])
+    levers = package.Levers(packed=packed)
+    tokens, blocks, spare = np.meshgrid(
+        [1, 2, 5, 9, 10, 29, 30, 31, 60], [1, 4, 7, 8, 9, 64], [0, 2, 49]
+    )
+    limits = {"max_batch_tokens": tokens, "blocks": blocks, "spare": spare}
+    points = zip(*(each.ravel().tolist() for each in limits.values()), strict=True)
+    wanted = [
+        package.BufferSizes.from_config(
+            config, **dict(zip(limits, point, strict=True)), levers=levers
+        )
+        for point in points
+    ]
+    monkeypatch.delattr(package.runtime.sweep.Sweep, "_one")
+    columns = package.sweep.sweep_sizes(config, **limits, levers=levers)
+    rows = np.array([each.ravel() for each in columns]).T.tolist()
+    assert rows == [[*each, each.total_bytes] for each in wanted]
+
+
 def test_what_fails_behind_a_gate_is_sized_point_by_point(
     package: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,6 +465,23 @@ def test_what_fails_behind_a_gate_is_sized_point_by_point(
         assert sizes.ahead.tolist() == [0, 0, 0]
         assert sizes.less.tolist() == [100 - spare] * 3
         assert len(calls) == count
+
+
+def test_a_column_may_begin_to_vary_in_any_chunk(
+    package: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(package.runtime.sweep, "CHUNK_POINTS", 3)
+    sizes = package.sweep.sweep_sizes(
+        package.ModelConfig(width=6, kind="a", kinds=["a"]),
+        max_batch_tokens=7,
+        blocks=5,
+        spare=np.array([1, 1, 1, 50, 60, 50, 2, 2]),
+        levers=package.Levers(),
+    )
+    # In the second chunk each point is sized by itself.
+    assert sizes.ahead.tolist() == [49, 49, 49, 0, 0, 0, 48, 48]
+    assert sizes.layers.tolist() == [7] * 8
+    assert sizes.hidden.tolist() == [84] * 8
 
 
 def test_a_bound_that_no_size_reaches_names_its_column() -> None:

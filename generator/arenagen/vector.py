@@ -19,6 +19,7 @@ from .formula import (
     Name,
     Str,
     Unary,
+    names,
 )
 from .statements import Assign, Branch, Statement
 
@@ -70,20 +71,31 @@ class Vector:
 
     def _both_sides(self, condition: Expr, branch: Branch) -> Iterator[Statement]:
         """A branch that a column decides: both sides, then a choice for each name."""
-        if not isinstance(condition, Name):
-            name = self._fresh("gate")
-            yield self._assigned(Assign(name, branch.condition))
-            condition = Name(name)
-        sides = []
+        chosen = assigned(branch.then).keys() & assigned(branch.other).keys()
+        if len(chosen) > 1 and not isinstance(condition, Name):
+            gate = self._fresh("gate")
+            self.moving.add(gate)
+            yield Assign(gate, condition)
+            condition = Name(gate)
+        sides: list[dict[str, Expr]] = []
         for statements in (branch.then, branch.other):
-            names = {name: self._fresh(name) for name in assigned(statements)}
-            yield from self.statements(_renamed(statements, names))
-            sides.append(names)
-        for name in sides[0]:
-            if name in sides[1]:
-                choice = (Name(names[name]) for names in sides)
-                yield Assign(name, column_call("where", condition, *choice))
+            locals_ = {name: self._fresh(name) for name in assigned(statements)}
+            side = tuple(self.statements(_renamed(statements, locals_)))
+            read = set(_reads(side))
+            values: dict[str, Expr] = {old: Name(new) for old, new in locals_.items()}
+            news = {new: old for old, new in locals_.items()}
+            for each in side:
+                old = news.get(each.name, "") if isinstance(each, Assign) else ""
+                if isinstance(each, Assign) and old in chosen and each.name not in read:
+                    values[old] = each.value
+                else:
+                    yield each
+            sides.append(values)
+        for name in assigned(branch.then):
+            if name in chosen:
                 self.moving.add(name)
+                choice = (values[name] for values in sides)
+                yield Assign(name, column_call("where", condition, *choice))
 
     def tree(self, expr: Expr) -> tuple[Expr, bool]:
         """The tree over columns, and whether it is a column."""
@@ -196,42 +208,54 @@ def assigned(statements: Iterable[Statement]) -> dict[str, None]:
     return found
 
 
+def _reads(statements: Iterable[Statement]) -> Iterator[str]:
+    """Every name that statements read."""
+    for each in statements:
+        if isinstance(each, Assign):
+            yield from (node.name for node in names(each.value))
+        else:
+            yield from (node.name for node in names(each.condition))
+            yield from _reads((*each.then, *each.other))
+
+
 def _renamed(
-    statements: Iterable[Statement], names: Mapping[str, str]
+    statements: Iterable[Statement], others: Mapping[str, str]
 ) -> Iterator[Statement]:
     """Statements whose names, assigned or read, are others."""
     for each in statements:
         if isinstance(each, Assign):
             yield Assign(
-                names.get(each.name, each.name), _renamed_expr(each.value, names)
+                others.get(each.name, each.name), _renamed_expr(each.value, others)
             )
         else:
             yield Branch(
-                _renamed_expr(each.condition, names),
-                tuple(_renamed(each.then, names)),
-                tuple(_renamed(each.other, names)),
+                _renamed_expr(each.condition, others),
+                tuple(_renamed(each.then, others)),
+                tuple(_renamed(each.other, others)),
             )
 
 
-def _renamed_expr(expr: Expr, names: Mapping[str, str]) -> Expr:
+def _renamed_expr(expr: Expr, others: Mapping[str, str]) -> Expr:
     """A tree that reads other names."""
     match expr:
         case Name(name):
-            return Name(names.get(name, name))
+            return Name(others.get(name, name))
         case Unary(op, operand):
-            return Unary(op, _renamed_expr(operand, names))
+            return Unary(op, _renamed_expr(operand, others))
         case Binary(op, left, right):
-            return Binary(op, _renamed_expr(left, names), _renamed_expr(right, names))
+            return Binary(op, _renamed_expr(left, others), _renamed_expr(right, others))
         case Compare(op, left, right):
-            return Compare(op, _renamed_expr(left, names), _renamed_expr(right, names))
+            return Compare(
+                op, _renamed_expr(left, others), _renamed_expr(right, others)
+            )
         case Logic(op, items):
-            return Logic(op, tuple(_renamed_expr(each, names) for each in items))
+            return Logic(op, tuple(_renamed_expr(each, others) for each in items))
         case IfElse(condition, then, other):
             return IfElse(
-                _renamed_expr(condition, names),
-                _renamed_expr(then, names),
-                _renamed_expr(other, names),
+                _renamed_expr(condition, others),
+                _renamed_expr(then, others),
+                _renamed_expr(other, others),
             )
         case Call(name, arguments):
-            return Call(name, tuple(_renamed_expr(each, names) for each in arguments))
+            return Call(name, tuple(_renamed_expr(each, others) for each in arguments))
     return expr

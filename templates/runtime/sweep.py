@@ -213,7 +213,7 @@ class _Store:
         import numpy
 
         if self._array is None:
-            if numpy.ndim(column) == 0 and self._same in (None, int(column)):
+            if numpy.ndim(column) == 0:
                 self._same = int(column)
                 return
             self._array = numpy.empty(self._points, numpy.int64)
