@@ -122,10 +122,8 @@ def stages(count: int) -> dict[str, float]:
     if problems:
         raise SystemExit("\n".join(map(str, problems)))
     view = stage("lower", lower, loaded)
-    environment = render._environment()
     files = {}
-    for path, module, seen in render.modules(view):
-        template = environment.get_template(f"{module}.py.jinja")
+    for path, template, seen in render.modules(view):
         text = stage("render", template.render, view=seen)
         files[path] = header("scale.yaml") + stage("format", styled, text)
     with tempfile.TemporaryDirectory() as folder:

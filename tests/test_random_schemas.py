@@ -170,7 +170,8 @@ def check_sweep(
             assert missing or arrays["max_batch_tokens"].max() > 10**9
             continue
         if some:
-            rows = np.array(columns).T.tolist()
+            whole = (*columns.columns.values(), columns.trimmed, columns.total_bytes)
+            rows = np.array(whole).T.tolist()
             assert rows == [row for _, row in found]
             totals = sweep.sweep_totals(config, **arrays, **parts)
             assert totals.tolist() == [row[-1] for row in rows]

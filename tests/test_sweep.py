@@ -20,8 +20,8 @@ from arenagen.compile import Text, check_source, emit, read_schema
 from metrale_arena import BufferSizes, ConfigError, Levers, ModelConfig, SizeError
 from metrale_arena.runtime import columns
 from metrale_arena.runtime import sweep as runtime
-from metrale_arena.runtime.sweep import SweepError
-from metrale_arena.sweep import SizesSweep, sweep_sizes, sweep_totals
+from metrale_arena.runtime.sweep import SizesSweep, SweepError
+from metrale_arena.sweep import sweep_sizes, sweep_totals
 
 DATA = Path(__file__).parent / "data"
 MODELS = [
@@ -48,6 +48,11 @@ def swept(config: ModelConfig = QWEN, **limits: Any) -> SizesSweep:
     return sweep_sizes(config, **{**LIMITS, **limits}, levers=Levers())
 
 
+def arrays(sizes: Any) -> list[Any]:
+    """All arrays of a sweep, in the order of BufferSizes, and the total."""
+    return [*sizes.columns.values(), sizes.trimmed, sizes.total_bytes]
+
+
 def check(limits: dict[str, Any], config: Any = QWEN, **switches: Any) -> None:
     """Every column, and the total, of every point."""
     arena = ARENAS[type(config)]
@@ -55,10 +60,10 @@ def check(limits: dict[str, Any], config: Any = QWEN, **switches: Any) -> None:
     sizes = arena.sweep.sweep_sizes(config, **limits, levers=levers)
     shape = np.broadcast_shapes(*(np.shape(each) for each in limits.values()))
     totals = arena.sweep.sweep_totals(config, **limits, levers=levers)
-    assert {each.shape for each in sizes} == {totals.shape} == {shape}
-    assert {each.dtype for each in (*sizes, totals)} == {np.dtype(np.int64)}
+    assert {each.shape for each in arrays(sizes)} == {totals.shape} == {shape}
+    assert {each.dtype for each in (*arrays(sizes), totals)} == {np.dtype(np.int64)}
     points = [np.broadcast_to(each, shape).ravel().tolist() for each in limits.values()]
-    flat = [each.ravel().tolist() for each in sizes]
+    flat = [each.ravel().tolist() for each in arrays(sizes)]
     for place, point in enumerate(zip(*points, strict=True)):
         wanted = arena.BufferSizes.from_config(
             config, **dict(zip(limits, point, strict=True)), levers=levers
@@ -141,14 +146,14 @@ def test_ints_alone_are_one_point() -> None:
 
 def test_no_points_have_no_sizes() -> None:
     sizes = swept(max_batch_tokens=np.empty((0, 3), np.int64))
-    assert {each.shape for each in sizes} == {(0, 3)}
+    assert {each.shape for each in arrays(sizes)} == {(0, 3)}
     assert sizes.total_bytes.dtype == np.int64
 
 
 def test_what_is_the_same_everywhere_takes_no_memory() -> None:
     sizes = swept(max_batch_tokens=np.arange(1, 1000))
-    assert sizes.norm_unit_w.strides == (0,)
-    assert sizes.hidden_states.strides == (8,)
+    assert sizes.columns["norm_unit_w"].strides == (0,)
+    assert sizes.columns["hidden_states"].strides == (8,)
 
 
 def test_the_environment_is_read_when_no_levers_are_given(
@@ -158,7 +163,7 @@ def test_the_environment_is_read_when_no_levers_are_given(
     for value in ("0", "1"):
         monkeypatch.setenv("METRALE_GGUF_NATIVE_Q2", value)
         sizes = sweep_sizes(QWEN, **limits)
-        assert (sizes.q2_dequant_scratch > 0).all() == (value == "1")
+        assert (sizes.columns["q2_dequant_scratch"] > 0).all() == (value == "1")
         assert sweep_totals(QWEN, **limits).tolist() == sizes.total_bytes.tolist()
 
 
@@ -211,7 +216,7 @@ def test_a_limit_that_cannot_be_is_refused(
 def test_a_maximum_holds_for_every_value() -> None:
     limit = runtime.Limit(np.array([3, 9, 4]), 1, 8)
     with pytest.raises(metrale_arena.runtime.errors.ConfigError) as raised:
-        runtime.Sweep((), {"blocks": limit}, lambda blocks: (), lambda blocks: ())
+        runtime.Sweep((), {"blocks": limit}, dict, lambda blocks: ())
     assert str(raised.value) == "blocks is 9; from 1 to 8"
 
 
@@ -411,7 +416,7 @@ def test_gates_that_limits_decide(
         limits = {name: each.ravel()[good] for name, each in limits.items()}
         wanted = [each for each in wanted if not isinstance(each, str)]
     sizes = package.sweep.sweep_sizes(config, **limits, levers=levers)
-    assert np.array([each.ravel() for each in sizes]).T.tolist() == wanted
+    assert np.array([each.ravel() for each in arrays(sizes)]).T.tolist() == wanted
     totals = package.sweep.sweep_totals(config, **limits, levers=levers)
     assert totals.ravel().tolist() == [each[-1] for each in wanted]
 
@@ -436,7 +441,7 @@ def test_gates_that_limits_decide_are_decided_for_all_points_at_once(
     ]
     monkeypatch.delattr(package.runtime.sweep.Sweep, "_one")
     columns = package.sweep.sweep_sizes(config, **limits, levers=levers)
-    rows = np.array([each.ravel() for each in columns]).T.tolist()
+    rows = np.array([each.ravel() for each in arrays(columns)]).T.tolist()
     assert rows == [[*each, each.total_bytes] for each in wanted]
 
 
@@ -462,8 +467,8 @@ def test_what_fails_behind_a_gate_is_sized_point_by_point(
             spare=spare,
             levers=package.Levers(),
         )
-        assert sizes.ahead.tolist() == [0, 0, 0]
-        assert sizes.less.tolist() == [100 - spare] * 3
+        assert sizes.columns["ahead"].tolist() == [0, 0, 0]
+        assert sizes.columns["less"].tolist() == [100 - spare] * 3
         assert len(calls) == count
 
 
@@ -479,9 +484,9 @@ def test_a_column_may_begin_to_vary_in_any_chunk(
         levers=package.Levers(),
     )
     # In the second chunk each point is sized by itself.
-    assert sizes.ahead.tolist() == [49, 49, 49, 0, 0, 0, 48, 48]
-    assert sizes.layers.tolist() == [7] * 8
-    assert sizes.hidden.tolist() == [84] * 8
+    assert sizes.columns["ahead"].tolist() == [49, 49, 49, 0, 0, 0, 48, 48]
+    assert sizes.columns["layers"].tolist() == [7] * 8
+    assert sizes.columns["hidden"].tolist() == [84] * 8
 
 
 def test_a_bound_that_no_size_reaches_names_its_column() -> None:
@@ -489,7 +494,7 @@ def test_a_bound_that_no_size_reaches_names_its_column() -> None:
     sweep = runtime.Sweep(
         ("low", "high", "trimmed"),
         {"blocks": limit},
-        lambda blocks: (blocks, blocks * 2**60 // 2**60, 0),
+        lambda blocks: {"low": blocks, "high": blocks * 2**60 // 2**60, "trimmed": 0},
         lambda blocks: (blocks, blocks, 0),
     )
     for work in (sweep.sizes, sweep.totals):

@@ -430,9 +430,10 @@ class BufferSizes(NamedTuple):
         k_rows = (
             (max(M, MIN_KERNEL_ROWS) + FP8_ROW_TILE - 1) // FP8_ROW_TILE * FP8_ROW_TILE
         )
-        max_blocks = (
-            max_seq_len // kv_block_size + 1 if kv_block_size > 0 else UNPAGED_BLOCKS
-        )
+        if kv_block_size > 0:
+            max_blocks = max_seq_len // kv_block_size + 1
+        else:
+            max_blocks = UNPAGED_BLOCKS
         meta_rows = max(DECODE_META_MIN_ROWS, max_batch_size)
         splitk_slots = max(target.sm_count, 1)
         hc_width = hc_mult * hidden_size
@@ -578,8 +579,9 @@ class BufferSizes(NamedTuple):
         norm_unit_w = max_dim * 2
         if hc_mult > 0:
             hc_streams = M_x2 * hc_width
-            hc_post = max(M_x4 * hc_mult, 256)
-            hc_comb = max(M_x4 * hc_mult * hc_mult, 256)
+            M_hc_mult_x4 = M_x4 * hc_mult
+            hc_post = max(M_hc_mult_x4, 256)
+            hc_comb = max(M_hc_mult_x4 * hc_mult, 256)
         else:
             hc_streams = PLACEHOLDER_BYTES
             hc_post = PLACEHOLDER_BYTES

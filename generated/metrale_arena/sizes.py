@@ -472,26 +472,28 @@ class BufferSizes(NamedTuple):
         k_rows = (
             (max(M, MIN_KERNEL_ROWS) + FP8_ROW_TILE - 1) // FP8_ROW_TILE * FP8_ROW_TILE
         )
-        max_blocks = (
-            max_seq_len // kv_block_size + 1 if kv_block_size > 0 else UNPAGED_BLOCKS
-        )
+        if kv_block_size > 0:
+            max_blocks = max_seq_len // kv_block_size + 1
+        else:
+            max_blocks = UNPAGED_BLOCKS
         meta_rows = max(DECODE_META_MIN_ROWS, max_batch_size)
-        max_num_attention_heads_1 = max(num_attention_heads, 1)
-        auto_splits = min(
-            max(-(-(2 * target.sm_count) // max_num_attention_heads_1), 1),
-            SPLITK_MAX_SPLITS,
-        )
-        splitk_slots = (
-            max(target.sm_count, 1)
-            if levers.attn_decode_splitk == SPLITK_LEGACY
-            else max(meta_rows, 1)
-            * max_num_attention_heads_1
-            * (
-                auto_splits
-                if levers.attn_decode_splitk == SPLITK_AUTO
-                else levers.attn_decode_splitk
+        if levers.attn_decode_splitk == SPLITK_LEGACY:
+            splitk_slots = max(target.sm_count, 1)
+        else:
+            max_num_attention_heads_1 = max(num_attention_heads, 1)
+            auto_splits = min(
+                max(-(-(2 * target.sm_count) // max_num_attention_heads_1), 1),
+                SPLITK_MAX_SPLITS,
             )
-        )
+            splitk_slots = (
+                max(meta_rows, 1)
+                * max_num_attention_heads_1
+                * (
+                    auto_splits
+                    if levers.attn_decode_splitk == SPLITK_AUTO
+                    else levers.attn_decode_splitk
+                )
+            )
         hc_width = hc_mult * hidden_size
 
         M_x2 = M * 2
@@ -650,8 +652,9 @@ class BufferSizes(NamedTuple):
         norm_unit_w = max_dim * 2
         if hc_mult > 0:
             hc_streams = M_x4 * hc_width
-            hc_post = max(M_x4 * hc_mult, 256)
-            hc_comb = max(M_x4 * hc_mult * hc_mult, 256)
+            M_hc_mult_x4 = M_x4 * hc_mult
+            hc_post = max(M_hc_mult_x4, 256)
+            hc_comb = max(M_hc_mult_x4 * hc_mult, 256)
         else:
             hc_streams = PLACEHOLDER_BYTES
             hc_post = PLACEHOLDER_BYTES

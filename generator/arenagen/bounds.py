@@ -60,44 +60,55 @@ class Bounds:
 
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
+        # With their formulas, which keep their identities as long as they are here.
+        self._facts: dict[int, tuple[Expr, Fact]] = {}
         self._names: dict[str, Fact] = {}
         self._calls: dict[tuple[str, tuple[Fact, ...]], Fact] = {}
+        # Whether a call had no value, and has been taken for any integer since.
+        self.met_undefined = False
 
     def fact(self, expr: Expr, known: Facts) -> Fact:
         """What is true of the value; `known` holds parameters and what is assumed.
 
         Raises Undefined.
         """
+        if known:
+            return self._fact(expr, known)
+        if (found := self._facts.get(id(expr))) is None:
+            found = self._facts[id(expr)] = expr, self._fact(expr, known)
+        return found[1]
+
+    def _fact(self, expr: Expr, known: Facts) -> Fact:
         match expr:
-            case Int(value):
-                return Range(value, value)
-            case Bool(value) | Str(value):
-                return value
             case Name(name):
                 name = self.symbols.canonical(name)
                 return known[name] if name in known else self.name(name)
-            case Unary("-", operand):
-                low, high = self.range(operand, known)
-                return Range(-high, -low)
-            case Unary(_, operand):
-                truth = self.fact(operand, known)
-                return None if truth is None else not truth
+            case Int(value):
+                return Range(value, value)
             case Binary(op, left, right):
-                return _binary(
-                    expr, op, self.range(left, known), self.range(right, known)
-                )
+                first, second = self._fact(left, known), self._fact(right, known)
+                assert isinstance(first, Range) and isinstance(second, Range)
+                return _binary(expr, op, first, second)
+            case Call(name, arguments):
+                return self._call(expr, [self._fact(each, known) for each in arguments])
             case Compare(op, left, right):
-                return _compare(expr, self.fact(left, known), self.fact(right, known))
+                return _compare(expr, self._fact(left, known), self._fact(right, known))
             case Logic(op, items):
                 return self._logic(items, op == "and", known)
             case IfElse(condition, then, other):
                 return self._choice(condition, then, other, known)
-            case Call(name, arguments):
-                return self._call(expr, [self.fact(each, known) for each in arguments])
+            case Unary("-", operand):
+                low, high = self.range(operand, known)
+                return Range(-high, -low)
+            case Unary(_, operand):
+                truth = self._fact(operand, known)
+                return None if truth is None else not truth
+            case Bool(value) | Str(value):
+                return value
 
     def range(self, expr: Expr, known: Facts) -> Range:
         """The bounds of an integer formula. Raises Undefined."""
-        fact = self.fact(expr, known)
+        fact = self._fact(expr, known)
         assert isinstance(fact, Range)
         return fact
 
@@ -198,6 +209,7 @@ class Bounds:
                 try:
                     self._calls[key] = self.fact(function.value.expr, known)
                 except Undefined as error:
+                    self.met_undefined = True
                     raise Undefined(expr, f"in `{name}`, {error.why}") from None
         return self._calls[key]
 
@@ -293,6 +305,8 @@ def _binary(expr: Expr, op: str, left: Range, right: Range) -> Range:
             return _range(left.low + right.low, left.high + right.high)
         case "-":
             return _range(left.low - right.high, left.high - right.low)
+        case "*" if left.low >= 0 and right.low >= 0:
+            return _range(_times(left.low, right.low), _times(left.high, right.high))
         case "*":
             return _hull(_times(a, b) for a in left for b in right)
     if right == (0, 0):

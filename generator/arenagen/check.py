@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from .bounds import Bounds
 from .check_bounds import (
     check_gates,
     check_literal_gates,
@@ -47,10 +48,11 @@ from .model import (
     SingleExtent,
     Uses,
 )
-from .monotone import trend
+from .monotone import Trends
 from .symbols import Symbols
 
 Pass = Callable[[Symbols], Iterable[Problem]]
+BoundsPass = Callable[[Bounds], Iterable[Problem]]
 GROWS = ("fixed", "rising")
 # Names that cannot be what they are, whatever the reason.
 NAME_CODES = ("AR050", "AR051", "AR052", "AR053", "AR054", "AR055")
@@ -62,6 +64,7 @@ def check(schema: Schema) -> list[Problem]:
     problems = _unsound(symbols)
     if not problems:
         problems = [problem for each in MEANING_PASSES for problem in each(symbols)]
+        problems += _bounded(symbols)
     return sort_problems(problems)
 
 
@@ -76,6 +79,14 @@ def _unsound(symbols: Symbols) -> list[Problem]:
     if not any(problem.code in ("AR051", "AR052") for problem in problems):
         problems += find_cycles(symbols) or check_types(symbols)
     return problems
+
+
+def _bounded(symbols: Symbols) -> Iterator[Problem]:
+    bounds = Bounds(symbols)
+    for each in BOUNDS_PASSES:
+        yield from each(bounds)
+        if bounds.met_undefined:
+            bounds = Bounds(symbols)
 
 
 def _one_a_name(problems: Iterable[Problem]) -> list[Problem]:
@@ -213,14 +224,15 @@ def check_defaults(symbols: Symbols) -> Iterator[Problem]:
 
 def check_token_major(symbols: Symbols) -> Iterator[Problem]:
     """Token-major buffers: the token count leads, and the size grows with it."""
-    limit = symbols.schema.token_limit.name
+    trends = Trends(symbols.schema.token_limit.name, symbols)
     for buffer in symbols.schema.buffers:
         if buffer.token_major:
-            yield from _token_major(buffer, limit, symbols)
-            yield from _token_trims(buffer, limit, symbols)
+            yield from _token_major(buffer, trends)
+    yield from _token_trims(trends)
 
 
-def _token_major(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Problem]:
+def _token_major(buffer: Buffer, trends: Trends) -> Iterator[Problem]:
+    limit = trends.limit
     gates: list[Formula | None] = [buffer.when]
     extents: list[SingleExtent] = []
     if isinstance(buffer.extent, Uses):
@@ -229,30 +241,33 @@ def _token_major(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Probl
     else:
         extents.append(buffer.extent)
     for gate in gates:
-        if gate is not None and trend(gate.expr, limit, symbols) != "fixed":
+        if gate is not None and trends.of(gate.expr) != "fixed":
             yield Problem(
                 "AR070",
                 f"`{buffer.name}` is token-major, and its gate depends on `{limit}`",
                 gate.scalar.span,
             )
     for extent in extents:
-        yield from _token_leads(buffer, extent, limit, symbols)
+        yield from _token_leads(buffer, extent, trends)
     for key, floor in (
         ("min_bytes", buffer.min_bytes),
         ("otherwise", buffer.otherwise),
     ):
-        if floor is not None and trend(floor.expr, limit, symbols) not in GROWS:
+        if floor is not None and trends.of(floor.expr) not in GROWS:
             why = f"its `{key}` cannot be shown to grow with `{limit}`"
             yield _not_token_major(buffer, floor, why, hint="remove `token_major`")
 
 
-def _token_trims(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Problem]:
-    for trim in symbols.schema.trims:
+def _token_trims(trends: Trends) -> Iterator[Problem]:
+    buffers, limit = trends.symbols.buffers, trends.limit
+    for trim in trends.symbols.schema.trims:
+        if trends.of(trim.when.expr) == "fixed":
+            continue
         for name, span in trim.buffers:
-            if name == buffer.name and trend(trim.when.expr, limit, symbols) != "fixed":
+            if buffers[name].token_major:
                 yield Problem(
                     "AR070",
-                    f"`{buffer.name}` is token-major, and the gate of the trim "
+                    f"`{name}` is token-major, and the gate of the trim "
                     f"`{trim.name}` depends on `{limit}`",
                     span,
                     related=(("gate", trim.when.scalar.span),),
@@ -260,13 +275,14 @@ def _token_trims(buffer: Buffer, limit: str, symbols: Symbols) -> Iterator[Probl
 
 
 def _token_leads(
-    buffer: Buffer, extent: SingleExtent, limit: str, symbols: Symbols
+    buffer: Buffer, extent: SingleExtent, trends: Trends
 ) -> Iterator[Problem]:
+    limit = trends.limit
     match extent:
         case Shape(_, dims):
             lead, *rest = dims
-            move = trend(lead.expr, limit, symbols)
-            behind = [dim for dim in rest if trend(dim.expr, limit, symbols) != "fixed"]
+            move = trends.of(lead.expr)
+            behind = [dim for dim in rest if trends.of(dim.expr) != "fixed"]
             if move == "fixed" and not behind:
                 yield _not_token_major(
                     buffer, lead, f"its leading dimension does not depend on `{limit}`"
@@ -289,13 +305,13 @@ def _token_leads(
             for region in items:
                 name = f"the region `{region.name}`"
                 at, when = region.at, region.when
-                if at is not None and trend(at.expr, limit, symbols) not in GROWS:
+                if at is not None and trends.of(at.expr) not in GROWS:
                     why = f"the place of {name} cannot be shown to grow with `{limit}`"
                     yield _not_token_major(buffer, at, why, "remove `token_major`")
-                if when is not None and trend(when.expr, limit, symbols) != "fixed":
+                if when is not None and trends.of(when.expr) != "fixed":
                     why = f"the gate of {name} depends on `{limit}`"
                     yield _not_token_major(buffer, when, why, "remove `token_major`")
-                yield from _token_leads(buffer, region.extent, limit, symbols)
+                yield from _token_leads(buffer, region.extent, trends)
         case Bytes(value):
             yield _not_token_major(
                 buffer,
@@ -418,12 +434,14 @@ MEANING_PASSES: tuple[Pass, ...] = (
     check_overlaps,
     check_alignment,
     check_passes,
+    check_unused,
+    check_literals,
+    check_docs,
+)
+BOUNDS_PASSES: tuple[BoundsPass, ...] = (
     check_undefined,
     check_sizes,
     check_smallest,
     check_gates,
     check_trims,
-    check_unused,
-    check_literals,
-    check_docs,
 )

@@ -1,6 +1,6 @@
 """What bounds decide: gates that never move, sizes that cannot be, undefined parts.
 
-Passes `(symbols) -> problems`, for a schema whose names and types are sound. What they
+Passes `(bounds) -> problems`, for a schema whose names and types are sound. What they
 report holds for every model and every limit.
 """
 
@@ -22,10 +22,9 @@ from .symbols import Symbols, extent_formulas
 Size = tuple[str, Formula, Facts]
 
 
-def check_undefined(symbols: Symbols) -> Iterator[Problem]:
+def check_undefined(bounds: Bounds) -> Iterator[Problem]:
     """Parts of formulas that have no value for any input."""
-    bounds = Bounds(symbols)
-    for formula, known in _formulas(symbols, bounds):
+    for formula, known in _formulas(bounds):
         try:
             bounds.fact(formula.expr, known)
         except Undefined as error:
@@ -34,8 +33,8 @@ def check_undefined(symbols: Symbols) -> Iterator[Problem]:
             yield formula_problem("AR121", fault, formula.scalar)
 
 
-def _formulas(symbols: Symbols, bounds: Bounds) -> Iterator[tuple[Formula, Facts]]:
-    schema = symbols.schema
+def _formulas(bounds: Bounds) -> Iterator[tuple[Formula, Facts]]:
+    schema = bounds.symbols.schema
     here: list[Formula | None] = [let.value for let in schema.lets]
     here += [field.default for field in schema.config]
     here += [trim.when for trim in schema.trims]
@@ -54,10 +53,9 @@ def _formulas(symbols: Symbols, bounds: Bounds) -> Iterator[tuple[Formula, Facts
         yield from ((each, known) for each in extent_formulas(layout.regions))
 
 
-def check_sizes(symbols: Symbols) -> Iterator[Problem]:
+def check_sizes(bounds: Bounds) -> Iterator[Problem]:
     """Sizes that are negative, or beyond the largest one, for every input."""
-    bounds = Bounds(symbols)
-    for what, formula, known in _sizes(symbols, bounds):
+    for what, formula, known in _sizes(bounds):
         try:
             fact = bounds.fact(formula.expr, known)
         except Undefined:
@@ -72,8 +70,9 @@ def check_sizes(symbols: Symbols) -> Iterator[Problem]:
         yield Problem("AR123", f"{what} is {why}", formula_span(formula))
 
 
-def _sizes(symbols: Symbols, bounds: Bounds) -> Iterator[Size]:
-    for buffer in symbols.schema.buffers:
+def _sizes(bounds: Bounds) -> Iterator[Size]:
+    schema = bounds.symbols.schema
+    for buffer in schema.buffers:
         yield from sizes_of(f"`{buffer.name}`", buffer.extent, {})
         for key, formula in (
             ("otherwise", buffer.otherwise),
@@ -81,7 +80,7 @@ def _sizes(symbols: Symbols, bounds: Bounds) -> Iterator[Size]:
         ):
             if formula is not None:
                 yield f"`{key}` of `{buffer.name}`", formula, {}
-    for layout in symbols.schema.layouts:
+    for layout in schema.layouts:
         known = bounds.layout_names(layout)
         yield from sizes_of(f"`{layout.name}`", layout.regions, known)
 
@@ -132,10 +131,9 @@ def check_literal_gates(symbols: Symbols) -> Iterator[Problem]:
             yield gate.decided(expr.value, "", "AR073", "error")
 
 
-def check_gates(symbols: Symbols) -> Iterator[Problem]:
+def check_gates(bounds: Bounds) -> Iterator[Problem]:
     """Gates that are true, or false, for every input."""
-    bounds = Bounds(symbols)
-    for gate in _gates(symbols):
+    for gate in _gates(bounds.symbols):
         expr = gate.formula.expr
         known = bounds.layout_names(gate.layout) if gate.layout else {}
         try:
@@ -148,9 +146,9 @@ def check_gates(symbols: Symbols) -> Iterator[Problem]:
             yield gate.decided(truth, reasons, "AR122", "warning")
 
 
-def check_trims(symbols: Symbols) -> Iterator[Problem]:
+def check_trims(bounds: Bounds) -> Iterator[Problem]:
     """Trims of buffers that are not there anyway when the trim applies."""
-    bounds = Bounds(symbols)
+    symbols = bounds.symbols
     for trim in symbols.schema.trims:
         try:
             known = bounds.assume(trim.when.expr, True, {})

@@ -27,7 +27,7 @@ from .model import (
     SingleExtent,
     Use,
 )
-from .monotone import extent_trend, trend
+from .monotone import Trends
 from .record import record
 from .symbols import Symbols, buffer_extents
 
@@ -64,6 +64,8 @@ def check_overlaps(symbols: Symbols) -> Iterator[Problem]:
     divisors = Divisors(symbols)
     unproven = []
     for laid in _laid(symbols.schema):
+        if all(region.at is None for region in laid.regions.items):
+            continue
         env = divisors.free(laid.layout) if laid.layout else GLOBAL
         if not all(place.behind for place in divisors.places(laid.regions, env)):
             unproven.append(laid)
@@ -216,6 +218,7 @@ def uncounted_arguments(
 def check_passes(symbols: Symbols) -> Iterator[Problem]:
     """Uses of which a smaller pass may need more bytes than the buffer has."""
     limit = symbols.schema.token_limit.name
+    trends = Trends(limit, symbols)
     for buffer in symbols.schema.buffers:
         if buffer.token_major or isinstance(buffer.extent, Shape | Bytes):
             continue
@@ -224,9 +227,9 @@ def check_passes(symbols: Symbols) -> Iterator[Problem]:
             if use is None and any(uncounted_arguments(buffer, symbols)):
                 continue
             gate = use.when if use else None
-            if gate is not None and trend(gate.expr, limit, symbols) != "fixed":
+            if gate is not None and trends.of(gate.expr) != "fixed":
                 span, moves = gate.scalar.span, "its gate depends on"
-            elif extent_trend(extent, limit, symbols) not in GROWS:
+            elif trends.of_extent(extent) not in GROWS:
                 moves = "it cannot be shown to grow with"
             else:
                 continue

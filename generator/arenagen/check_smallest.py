@@ -1,6 +1,6 @@
 """Sizes that are negative at the smallest limits, whatever the model.
 
-Passes `(symbols) -> problems`, for a schema whose names and types are sound. What
+Passes `(bounds) -> problems`, for a schema whose names and types are sound. What
 cannot be for any limits at all is an error, and told by `check_bounds`.
 """
 
@@ -26,21 +26,25 @@ class _Smallest(Bounds):
         return Range(limit.minimum, limit.minimum)
 
 
-def check_smallest(symbols: Symbols) -> Iterator[Problem]:
+def check_smallest(bounds: Bounds) -> Iterator[Problem]:
     """Sizes that the smallest limits make negative, where their gates are true."""
-    anywhere, smallest = Bounds(symbols), _Smallest(symbols)
+    symbols = bounds.symbols
+    smallest = _Smallest(symbols)
     for buffer in symbols.schema.buffers:
         gates = _and((), buffer.when)
         for what, formula, needed in _gated(f"`{buffer.name}`", buffer.extent, gates):
             try:
+                most = bounds.fact(formula.expr, {})
+                # What is never negative is none where less is possible either.
+                if not isinstance(most, Range) or most.low >= 0 or _negative(most):
+                    continue
                 known = _assumed(smallest, needed)
                 if known is None:
                     continue
                 least = smallest.fact(formula.expr, known)
-                most = anywhere.fact(formula.expr, {})
             except Undefined:
                 continue
-            if _negative(least) and not _negative(most):
+            if _negative(least):
                 yield _problem(symbols, what, formula, least)
 
 

@@ -6,7 +6,6 @@ Passes `(symbols) -> problems`, for a schema without errors.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 
 from .check_names import Named
@@ -19,6 +18,9 @@ from .symbols import Symbols, extent_formulas, layout_calls
 
 # Smaller numbers are counts, factors and widths more often than a constant's value.
 LEAST_LITERAL = 65
+_WORD = re.compile(r"[a-z0-9]+")
+_BLANKS = (" ", "\t")
+_COMMENT = re.compile(r"\s+(#.*)")
 
 
 def check_unused(symbols: Symbols) -> Iterator[Problem]:
@@ -38,35 +40,35 @@ def check_unused(symbols: Symbols) -> Iterator[Problem]:
     )
     for what, section in sections:
         for entry in section:
-            if not read[entry.name]:
+            if entry.name not in read:
                 yield _unused(f"the {what} `{entry.name}` is read nowhere", entry.span)
     for group in schema.groups:
         if group.name not in groups:
             yield _unused(f"the group `{group.name}` holds no buffer", group.span)
     for owner, entry in _local(symbols):
-        if not read[entry.name]:
+        if entry.name not in read:
             yield _unused(f"`{owner}` never reads its `{entry.name}`", entry.span)
 
 
-def _reads(symbols: Symbols) -> Counter[str]:
-    """How often every name is read; names of parameters are nobody else's."""
+def _reads(symbols: Symbols) -> set[str]:
+    """Every name that is read; names of parameters are nobody else's."""
     schema = symbols.schema
-    read = Counter[str]()
+    read: set[str] = set()
     for formula in all_formulas(symbols):
-        read.update(symbols.canonical(node.name) for node in names(formula.expr))
-        read.update(call.name for call in calls(formula.expr))
+        read.update([symbols.canonical(node.name) for node in names(formula.expr)])
+        read.update([call.name for call in calls(formula.expr)])
     for buffer in schema.buffers:
         read.update(call.layout for call in layout_calls(buffer.extent))
     for layout in schema.layouts:
         read.update(call.layout for call in layout_calls(layout.regions))
         if layout.accessor is not None:
-            read[layout.name] += 1
+            read.add(layout.name)
     read.update(schema.arena.log_fields)
     for lever in schema.levers:
         read.update(each for each in (lever.default_name, lever.arms) if each)
         read.update(constant for _, _, constant in lever.words if constant)
         if lever.arms:
-            read[lever.name] += 1
+            read.add(lever.name)
     return read
 
 
@@ -98,7 +100,7 @@ def check_literals(symbols: Symbols) -> Iterator[Problem]:
     for constant in symbols.schema.constants:
         if constant.type == "int":
             holders.setdefault(constant.value, []).append(constant.name)
-    for formula in all_formulas(symbols):
+    for formula in all_formulas(symbols) if holders else ():
         for node in walk(formula.expr):
             if not isinstance(node, Int) or node.value < LEAST_LITERAL:
                 continue
@@ -118,7 +120,7 @@ def check_docs(symbols: Symbols) -> Iterator[Problem]:
     for doc in symbols.schema.docs:
         text = str(doc.scalar.value)
         # A single word may well be all that there is to say.
-        if "_" in doc.name and _letters(text) == _letters(doc.name):
+        if "_" in doc.name and _says_only(doc.name, text):
             yield Problem(
                 "AR124",
                 f"the doc of `{doc.name}` says no more than its name",
@@ -130,26 +132,40 @@ def check_docs(symbols: Symbols) -> Iterator[Problem]:
             yield comment
 
 
-def _letters(text: str) -> str:
-    words = re.findall(r"[a-z0-9]+", text.lower())
-    return "".join(word for word in words if word not in ("a", "an", "the", "of"))
+def _says_only(name: str, text: str) -> bool:
+    """Whether a text says the name and nothing more, articles apart."""
+    wanted, at = "".join(_words(name)), 0
+    for word in _words(text):
+        if not wanted.startswith(word, at):
+            return False
+        at += len(word)
+    return at == len(wanted)
+
+
+def _words(text: str) -> Iterator[str]:
+    for found in _WORD.finditer(text.lower()):
+        if found[0] not in ("a", "an", "the", "of"):
+            yield found[0]
 
 
 def _comment(doc: Doc) -> Problem | None:
     """A comment right behind a plain text that does not end like a sentence."""
-    text, raw = str(doc.scalar.value), doc.scalar.raw
-    found = re.match(r"\s+(#.*)", doc.scalar.rest)
+    scalar = doc.scalar
+    if scalar.document.text[scalar.end : scalar.end + 1] not in _BLANKS:
+        return None
+    text, raw = str(scalar.value), scalar.raw
+    found = _COMMENT.match(scalar.rest)
     if raw[:1] in ("'", '"', ">", "|") or not found:
         return None
     ends = text.endswith((".", "!", "?"))
     if ends and found[1][1:2] == " ":
         return None
-    span = doc.scalar.span
+    span = scalar.span
     lines = raw.split("\n")
     before = len(lines[-1]) + found.start(1)
     column, source = span.column + before, span.source
     if lines[1:]:
-        column, source = before + 1, lines[-1] + doc.scalar.rest
+        column, source = before + 1, lines[-1] + scalar.rest
     line = span.line + len(lines) - 1
     at = Span(span.file, line, column, len(found[1]), source)
     return Problem(

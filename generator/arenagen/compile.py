@@ -6,6 +6,9 @@ bytes of what a schema extends come from a function of the caller's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from .chain import OpenBase, base_of, no_base, read_chain
 from .check import check
 from .errors import InputProblems, Problem, sort_problems
@@ -17,6 +20,8 @@ from .load import load_nodes, shaped
 from .model import Schema
 from .record import record
 from .source import Mapping, Text, decode, parse
+
+Stage: TypeAlias = Callable[[str, int, int | None], None]
 
 
 @record
@@ -75,15 +80,26 @@ def check_source(
     return Checked(schema, table, warnings)
 
 
-def emit(checked: Checked, source: str) -> dict[str, str]:
-    """Every file of the package, by path; `source` is the schema's file name."""
+def emit(
+    checked: Checked, source: str, stage: Stage = lambda what, done, of: None
+) -> dict[str, str]:
+    """Every file of the package, by path; `source` is the schema's file name.
+
+    stage: told what is being done, how much of it is done, and of how much.
+    """
     from .lower import lower
     from .lower_families import lower_families
     from .render import render
 
     families = None
-    if checked.families is not None:
-        families = lower_families(checked.families, checked.schema)
     # A file name may hold what would end the comment that it stands in.
     name = "".join(char if char.isprintable() else "?" for char in source)
-    return render(lower(checked.schema), families, name)
+    stage(f"{name}: lowering", 0, None)
+    if checked.families is not None:
+        families = lower_families(checked.families, checked.schema)
+    return render(
+        lower(checked.schema),
+        families,
+        name,
+        lambda done, of: stage(f"{name}: rendering", done, of),
+    )

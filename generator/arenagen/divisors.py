@@ -67,6 +67,8 @@ class Divisors:
     def __init__(self, symbols: Symbols) -> None:
         self.symbols = symbols
         self._atoms: dict[str, int] = {}
+        # With their formulas, which keep their identities as long as they are here.
+        self._globals: dict[int, tuple[Expr, Terms]] = {}
         self._lets: dict[str, Terms] = {}
         self._calls: dict[tuple[str, tuple[int, ...]], int] = {}
         self._serial = 0
@@ -83,6 +85,8 @@ class Divisors:
     def where(self, terms: Terms, conditions: Iterable[Expr]) -> Terms:
         """The sum where the conditions hold: names that they fix are their numbers."""
         fixed = dict(self._fixed(conditions))
+        if not fixed:
+            return terms
         total: Terms = {}
         for names, factor in terms.items():
             known = prod(fixed.get(name, 1) for name in names)
@@ -104,11 +108,23 @@ class Divisors:
 
     def terms(self, expr: Expr, env: Env = GLOBAL) -> Terms:
         """A formula as a sum of products."""
+        if env is not GLOBAL:
+            return self._terms(expr, env)
+        if id(expr) in self._globals:
+            return self._globals[id(expr)][1]
+        serial = self._serial
+        terms = self._terms(expr, env)
+        # An atom that stands for nothing else is another one each time.
+        if serial == self._serial:
+            self._globals[id(expr)] = expr, terms
+        return terms
+
+    def _terms(self, expr: Expr, env: Env) -> Terms:
         match expr:
-            case Int(value):
-                return _constant(value)
             case Name(name):
                 return self._name(name, env)
+            case Int(value):
+                return _constant(value)
             case Unary("-", operand):
                 return self._sum({}, self.terms(operand, env), -1)
             case Binary("+" | "-" as op, left, right):
@@ -211,21 +227,26 @@ class Divisors:
 
     def product(self, parts: Iterable[Terms]) -> Terms:
         """The product of sums, expanded."""
-        total: Terms = _constant(1)
+        total: Terms | None = None
         for part in parts:
+            if total is None:
+                total = self._bounded(part)
+                continue
             expanded: dict[tuple[str, ...], int] = {}
             for names, factor in total.items():
                 for others, other in part.items():
                     key = tuple(sorted((*names, *others)))
                     expanded[key] = expanded.get(key, 0) + factor * other
             total = self._bounded({key: each for key, each in expanded.items() if each})
-        return total
+        return _constant(1) if total is None else total
 
     def _bounded(self, terms: Terms) -> Terms:
-        longest = max(map(len, terms), default=0)
-        largest = max((abs(each) for each in terms.values()), default=0)
-        if max(len(terms), longest, largest.bit_length()) <= _MAX_TERMS:
-            return terms
+        if len(terms) <= _MAX_TERMS:
+            for names, factor in terms.items():
+                if len(names) > _MAX_TERMS or factor.bit_length() > _MAX_TERMS:
+                    break
+            else:
+                return terms
         return self._fresh(gcd(self.divisor(terms), _POWERS_OF_TWO))
 
     def inside(self, layout: Layout, given: Mapping[str, Terms]) -> Env:
@@ -282,6 +303,7 @@ class Divisors:
         end: Terms = {}
         # Never less than the end: what aligning may add is added.
         bound: Terms = {}
+        is_bounded = any(region.at is not None for region in regions.items)
         for region in regions.items:
             behind = True
             if region.at is not None:
@@ -292,16 +314,20 @@ class Divisors:
                 start = end
                 if region.align > 1 and self.divisor(end) % region.align:
                     start = self._fresh(region.align)
-                bound = self._sum(bound, _constant(region.align - 1))
-            held = [*gates, *([region.when.expr] if region.when else [])]
+                if is_bounded:
+                    bound = self._sum(bound, _constant(region.align - 1))
             needed = needs(region)
-            askew = self.divisor(self.where(start, held)) % needed != 0
+            askew = False
+            if start and needed > 1:
+                held = [*gates, *([region.when.expr] if region.when else [])]
+                askew = self.divisor(self.where(start, held)) % needed != 0
             if askew:
                 start = self._fresh(needed)
             place = Place(region, start, behind, askew)
             yield place
             end = self.end(place, end, env)
-            bound = self._sum(bound, self.size(region.extent, env))
+            if is_bounded:
+                bound = self._sum(bound, self.size(region.extent, env))
 
     def _natural(self, terms: Terms, env: Env) -> bool:
         """Whether a sum is shown to be at least 0: all its terms are."""

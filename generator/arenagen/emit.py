@@ -119,18 +119,17 @@ class Emitter:
 
     def _rewrite(self, call: Call, what: str, facts: frozenset[str]) -> Expr:
         name, arguments = call.name, call.arguments
-        about = _about(what, call)
-        parts = tuple(self.tree(each, what, facts) for each in arguments)
+        parts = tuple([self.tree(each, what, facts) for each in arguments])
         match name:
             case "align" | "cdiv":
                 if not self.positive(arguments[1], facts):
-                    return self._helper(name, *parts, about)
+                    return self._helper(name, *parts, _about(what, call))
                 steps = _steps_up(*parts)
                 return Binary("*", steps, parts[1]) if name == "align" else steps
             case "clamp":
                 value, low, high = parts
                 if not self._ordered(arguments[1], arguments[2]):
-                    return self._helper("clamp", *parts, about)
+                    return self._helper("clamp", *parts, _about(what, call))
                 return Call("min", (Call("max", (value, low)), high))
             case "min" | "max":
                 return parts[0] if len(parts) == 1 else Call(name, parts)
@@ -140,7 +139,7 @@ class Emitter:
                 items, *words = parts
                 return _sum(Call(".count", (items, word)) for word in words)
             case "next_in":
-                return self._helper("next_in", *parts, about)
+                return self._helper("next_in", *parts, _about(what, call))
         counts = self._counts(name)
         if any(counts):
             parts = tuple(

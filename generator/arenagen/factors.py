@@ -145,7 +145,7 @@ class _Factoring:
         whole = self.terms.product((rest[first], rest[second]))
         rest[first] = whole
         del rest[second]
-        term.parts = tuple(rest)
+        self.terms.rearrange(node, tuple(rest))
         for each in before:
             del self.holders[each][node]
         self.hold(node)

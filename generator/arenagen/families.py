@@ -58,11 +58,11 @@ class FamilyTable:
             for name in (*family.keys, *family.fields)
         )
 
-    def known_names(self, family: Family, schema: Schema) -> set[str]:
-        """The names in a file of a family that need no warning."""
+    def plain_names(self, schema: Schema) -> frozenset[str]:
+        """The names in a file of the fields that no family mentions."""
         mentioned = self.mentioned
         plain = (each for each in schema.config if each.name not in mentioned)
-        return family.known_names.union(*(plain_key(each).names for each in plain))
+        return frozenset(name for each in plain for name in plain_key(each).names)
 
     def check(self, schema: Schema) -> list[Problem]:
         """Where a key or a field has another type than the schema's field."""
@@ -120,7 +120,7 @@ class FamilyTable:
         )
         if family.warn:
             warnings.append(f"{where}: {family.warn}")
-        known = self.known_names(family, schema)
+        known = family.known_names | self.plain_names(schema)
         names = (each for each in self.size_keys if each not in known)
         if unread := spoken(raw, family, names):
             warnings.append(

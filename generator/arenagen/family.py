@@ -136,7 +136,7 @@ class Family:
                 wanted.add(each.name)
         first: list[Key] = []
         for key in reversed(self.keys.values()):
-            if key.name in read | wanted:
+            if key.name in read or key.name in wanted:
                 read |= key.reads
                 if key.name in read or key.fallible:
                     first.insert(0, key)

@@ -429,11 +429,15 @@ def walk(expr: Expr) -> list[Expr]:
 
 def names(expr: Expr) -> list[Name]:
     """Every name that the formula reads, in order, with repeats."""
+    if isinstance(expr, Name):
+        return [expr]
     return [each for each in walk(expr) if isinstance(each, Name)]
 
 
 def calls(expr: Expr) -> list[Call]:
     """Every call in the formula."""
+    if isinstance(expr, Name):
+        return []
     return [each for each in walk(expr) if isinstance(each, Call)]
 
 
@@ -475,6 +479,9 @@ def infer(
     unknown_hint: Mapping[str, str] | None = None,
 ) -> Type:
     """The type of a formula. Raises FormulaError at the first fault in it."""
+    # Most formulas are a name.
+    if isinstance(expr, Name) and expr.name in name_types:
+        return name_types[expr.name]
 
     def expect(child: Expr, wanted: Type, where: str, *parts: object) -> None:
         found = visit(child)
@@ -630,18 +637,14 @@ def spell(expr: Expr) -> str:
     An `and` inside an `or` has brackets all the same: few readers know which binds
     tighter, and ruff asks for them.
     """
-
-    def child(node: Expr, least: int) -> str:
-        text = spell(node)
-        return f"({text})" if precedence(node) < least else text
-
+    child = _spell_child
     match expr:
+        case Name(name):
+            return name
         case Int(value) | Bool(value):
             return str(value)
         case Str(value):
             return quote(value)
-        case Name(name):
-            return name
         case Unary("-", operand):
             return f"-{child(operand, _SIGN)}"
         case Unary(_, operand):
@@ -662,11 +665,20 @@ def spell(expr: Expr) -> str:
             inside = ", ".join(spell(each) for each in arguments)
             return f"{child(owner, _ATOM)}{name}({inside})"
         case Call(name, arguments):
-            return f"{name}({', '.join(spell(each) for each in arguments)})"
+            return f"{name}({', '.join([spell(each) for each in arguments])})"
+
+
+def _spell_child(node: Expr, least: int) -> str:
+    if isinstance(node, Name):
+        return node.name
+    text = spell(node)
+    return f"({text})" if precedence(node) < least else text
 
 
 def quote(text: str) -> str:
     """A Python literal of `text`, ASCII only; double quotes unless they cost more."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     if text.count("'") < text.count('"'):
         return "'" + _escaped(text, "'") + "'"
     return '"' + _escaped(text, '"') + '"'

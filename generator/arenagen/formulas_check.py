@@ -6,6 +6,8 @@ One pass over all formulas; each is reported at its first fault, at the exact to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeAlias
 
 from .errors import MAX_PROBLEMS, Problem, Span, did_you_mean, nearest
 from .formula import (
@@ -37,6 +39,9 @@ from .model import (
 )
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
+# Why a name cannot be read where a formula stands; None where any can be.
+Rule: TypeAlias = Callable[[str], str | None] | None
+NO_LOCALS: Mapping[str, Type] = MappingProxyType({})
 MAX_HEIGHT = 100
 # Calls that one formula may lead to, through functions that call functions.
 MAX_CALLS = 10_000
@@ -172,13 +177,13 @@ class _Types:
                 self._formula(let.value, "int", "the value", self._layout, types)
             self._extent(layout.regions, self._layout, types)
             if layout.accessor is not None:
-                self._layout_call(layout.accessor, self._anything, {})
+                self._layout_call(layout.accessor, None, NO_LOCALS)
         for buffer in schema.buffers:
-            self._extent(buffer.extent, self._anything, {})
+            self._extent(buffer.extent, None, NO_LOCALS)
             self._gate(buffer.when)
             for floor in (buffer.otherwise, buffer.min_bytes):
                 if floor is not None:
-                    self._formula(floor, "int", "the size", self._anything)
+                    self._formula(floor, "int", "the size", None)
         for trim in schema.trims:
             self._gate(trim.when)
         self._modules()
@@ -194,7 +199,7 @@ class _Types:
             let = symbols.lets[name]
             for node in names(let.value.expr):
                 visit(node.name)
-            kind = self._formula(let.value, None, "the value", self._anything)
+            kind = self._formula(let.value, None, "the value", None)
             symbols.types[name] = kind or "int"
             if kind is None:
                 self._broken.add(name)
@@ -207,13 +212,13 @@ class _Types:
 
     def _gate(self, formula: Formula | None) -> None:
         if formula is not None:
-            self._formula(formula, "bool", "a gate", self._anything)
+            self._formula(formula, "bool", "a gate", None)
 
     def _extent(
         self,
         extent: Extent,
-        allowed: Callable[[str], str | None],
-        local: dict[str, Type],
+        allowed: Rule,
+        local: Mapping[str, Type],
     ) -> None:
         match extent:
             case Shape(_, dims):
@@ -239,8 +244,8 @@ class _Types:
     def _layout_call(
         self,
         call: LayoutCall,
-        allowed: Callable[[str], str | None],
-        local: dict[str, Type],
+        allowed: Rule,
+        local: Mapping[str, Type],
     ) -> None:
         layout = self.symbols.layouts.get(call.layout)
         if layout is None:
@@ -282,27 +287,22 @@ class _Types:
         formula: Formula,
         wanted: Type | None,
         what: str,
-        allowed: Callable[[str], str | None],
-        local: Mapping[str, Type] | None = None,
+        allowed: Rule,
+        local: Mapping[str, Type] = NO_LOCALS,
     ) -> Type | None:
-        local = local or {}
         if len(self.problems) >= MAX_PROBLEMS:
             return None
-        if any(node.name in self._broken for node in names(formula.expr)):
+        if self._broken and any(
+            node.name in self._broken for node in names(formula.expr)
+        ):
             return None
+        types: Mapping[str, Type] = self.symbols.types
+        if local:
+            types = {**types, **local}
         try:
-            found = infer(
-                formula.expr, {**self.symbols.types, **local}, self.symbols.signatures
-            )
-            for node in names(formula.expr):
-                if node.name not in local and (why := allowed(node.name)):
-                    raise FormulaError(
-                        f"`{node.name}` cannot be read here", node.at, why
-                    )
-            for call in calls(formula.expr):
-                if call.name not in BUILTINS and (why := allowed(call.name)):
-                    at = (call.at[0], call.at[0] + len(call.name))
-                    raise FormulaError(f"`{call.name}` cannot be called here", at, why)
+            found = infer(formula.expr, types, self.symbols.signatures)
+            if allowed is not None:
+                self._allow(formula.expr, allowed, local)
             if wanted is not None and found != wanted:
                 hint = _type_hint(found, wanted)
                 if what == "the default":
@@ -337,14 +337,28 @@ class _Types:
             return found
         return None
 
+    def _allow(
+        self,
+        expr: Expr,
+        allowed: Callable[[str], str | None],
+        local: Mapping[str, Type],
+    ) -> None:
+        """Raise FormulaError for the first name that cannot be read or called."""
+        for node in names(expr):
+            if node.name not in local and (why := allowed(node.name)):
+                raise FormulaError(f"`{node.name}` cannot be read here", node.at, why)
+        for call in calls(expr):
+            if call.name not in BUILTINS and (why := allowed(call.name)):
+                at = (call.at[0], call.at[0] + len(call.name))
+                raise FormulaError(f"`{call.name}` cannot be called here", at, why)
+
     def _symbol_for(self, name: str, known: Iterable[str]) -> str:
         """The symbol of tokens for one letter that is like no name, empty otherwise."""
-        symbol = self.symbols.schema.token_limit.symbol
+        limits = self.symbols.schema.limits
+        # There may be none, which is told too.
+        symbol = next((limit.symbol for limit in limits if limit.tokens), None)
         alone = len(name) == 1 and nearest(name, known) is None
         return symbol if alone and symbol and name not in NAME_HINTS else ""
-
-    def _anything(self, _: str) -> str | None:
-        return None
 
     def _fields(self, name: str) -> str | None:
         if self.symbols.kinds.get(name) == "constant" or name in self._earlier:

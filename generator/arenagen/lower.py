@@ -7,7 +7,7 @@ nothing; what they print is decided here and there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from .chunks import MAX_LINES, chunks
 from .formula import Expr, quote, spell
@@ -49,11 +49,11 @@ class _ArenaLowering(BufferLowering):
         if len(runs) == 1:
             for _, modules in lowered:
                 _update(self.modules, modules, MODULES)
-            whole = self.whole(views, schema.buffers)
+            whole = self.whole(views, schema)
             return replace(whole, imports=self.imports())
         for _, modules in lowered:
             _update(self.modules, modules, set(MODULES) - CHUNKED)
-        whole = self.whole(views, ())
+        whole = self.whole(views, replace(schema, buffers=()))
         parts = tuple(
             self.chunk(whole, number, schema.buffers[run], lowered[run])
             for number, run in enumerate(runs, start=1)
@@ -71,7 +71,7 @@ class _ArenaLowering(BufferLowering):
         self,
         whole: ArenaView,
         number: int,
-        buffers: Sequence[Buffer],
+        buffers: tuple[Buffer, ...],
         lowered: list[tuple[BufferView, dict[str, Imports]]],
     ) -> ArenaView:
         """The plan of the modules that hold a run of the buffers."""
@@ -79,6 +79,10 @@ class _ArenaLowering(BufferLowering):
         for _, own in lowered:
             _update(self.modules, own, CHUNKED)
         shapes, shape_locals = self.shapes(buffers), self.shape_locals(buffers)
+        part = replace(self.schema, buffers=buffers, trims=())
+        code = SizeLowering(part, self.modules).code()
+        sweep, imports = SweepLowering(part).sweep(code)
+        self.modules["sweep_columns"].update(imports)
         own, self.modules = self.modules, modules
         self.chunk_imports(own, number)
         return replace(
@@ -87,16 +91,22 @@ class _ArenaLowering(BufferLowering):
             buffers=tuple(view for view, _ in lowered),
             shapes=shapes,
             shape_locals=shape_locals,
+            size_definitions=tuple(lines(code.definitions, 4)),
+            size_statements=tuple(lines(code.statements, 4)),
+            sweep=sweep,
             imports={name: own[name].lines() for name in CHUNKED},
         )
 
-    def whole(
-        self, buffers: tuple[BufferView, ...], shaped: Sequence[Buffer]
-    ) -> ArenaView:
-        """The plan of the modules that are for all buffers; it imports nothing yet."""
+    def whole(self, buffers: tuple[BufferView, ...], sized: Schema) -> ArenaView:
+        """The plan of the modules that are for all buffers; it imports nothing yet.
+
+        sized: the schema without the buffers that chunks size.
+        """
         schema = self.schema
         config = ConfigLowering(schema, self.modules)
-        code = SizeLowering(schema, self.modules).code()
+        code = SizeLowering(sized, self.modules).code()
+        sweep, imports = SweepLowering(schema).sweep(code)
+        self.modules["sweep_columns"].update(imports)
         by_name = {each.name: each for each in buffers}
         log_format, log_arguments = self.log()
         return ArenaView(
@@ -141,9 +151,9 @@ class _ArenaLowering(BufferLowering):
             buffers=buffers,
             size_definitions=tuple(lines(code.definitions, 8)),
             size_statements=tuple(lines(code.statements, 8)),
-            sweep=SweepLowering(schema).sweep(code, self.modules["sweep"]),
-            shapes=self.shapes(shaped),
-            shape_locals=self.shape_locals(shaped),
+            sweep=sweep,
+            shapes=self.shapes(sized.buffers),
+            shape_locals=self.shape_locals(sized.buffers),
             trims=tuple(map(_trim, schema.trims, code.trims)),
             groups=tuple(self.group(each, by_name) for each in schema.groups),
             slab_order=tuple(slab_order(schema.buffers)),
@@ -175,11 +185,21 @@ class _ArenaLowering(BufferLowering):
         modules["shapes"].add("config", "ModelConfig")
         modules["shapes"].add("levers", "Levers")
         modules["shapes"].add("target", "Target")
+        sizes = modules["sizes"]
+        sizes.add("config", "ModelConfig")
+        sizes.add("levers", "Levers")
+        sizes.add("target", "Target")
+        # No name of a schema begins with a `_`.
+        sizes.add("runtime.sizes", "Size as _Size")
+        if number == 1:
+            sizes.add("runtime.sizes", "SizeRecord as _SizeRecord")
+        else:
+            sizes.add(f"sizes_{number - 1}", "BufferSizes as _BufferSizes")
         modules["uses"].add("inputs", "Inputs")
         modules["uses"].add("runtime.device", "DevicePtr")
         modules["uses"].add("runtime.pointer", "Part")
 
-    def imports(self, chunks: Iterable[ArenaView] = ()) -> dict[str, tuple[str, ...]]:
+    def imports(self, chunks: Sequence[ArenaView] = ()) -> dict[str, tuple[str, ...]]:
         """The imports of every module, of those that join the chunks too."""
         modules = self.modules
         for each in chunks:
@@ -187,6 +207,9 @@ class _ArenaLowering(BufferLowering):
             modules["buffers"].add(f"buffers{end}", f"BUFFERS as _BUFFERS{end}")
             shapes = f"buffer_shapes as _buffer_shapes{end}"
             modules["shapes"].add(f"shapes{end}", shapes)
+            modules["sizes"].add(f"sizes{end}", f"sizes as _sizes{end}")
+            columns = f"sweep_columns as _sweep_columns{end}"
+            modules["sweep_columns"].add(f"sweep_columns{end}", columns)
             if each.pointers:
                 modules["pointers"].add(f"pointers{end}", "*")
                 modules["uses"].add(f"uses{end}", "*", f"USES as _USES{end}")
@@ -200,12 +223,17 @@ class _ArenaLowering(BufferLowering):
         sweep = modules["sweep"]
         sweep.add("config", "ModelConfig")
         sweep.add("levers", "Levers")
-        sweep.add("runtime.columns", "Column")
-        sweep.add("runtime.sweep", "Array", "Limit", "Sweep")
+        sweep.add("runtime.sweep", "Array", "Limit", "SizesSweep", "Sweep")
         sweep.add("sizes", "BufferSizes")
+        sweep.add("sweep_columns", "sweep_columns")
         sweep.add("target", "DEFAULT_TARGET", "Target")
+        modules["sweep_columns"].add("runtime", "columns as _columns")
         modules["buffers"].add("runtime.info", "BufferInfo")
-        if not chunks:
+        if chunks:
+            last = f"sizes{chunks[-1].suffix}"
+            sizes.add(last, "BufferSizes as _BufferSizes")
+            sizes.add("runtime.sizes", "Size as _Size")
+        else:
             modules["shapes"].add("buffers", "BUFFERS")
         modules["shapes"].add("config", "ModelConfig")
         modules["shapes"].add("levers", "Levers")

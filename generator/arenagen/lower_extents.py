@@ -9,6 +9,9 @@ from .formula import Binary, Expr, IfElse, Int, Name
 from .lower_scope import FACTS, Lowering, Scope
 from .model import Bytes, LayoutCall, Region, Regions, Shape
 
+# Regions that are added up in one formula; a longer one is hard to read, and to walk.
+_LONGEST_SUM = 40
+
 
 class ExtentLowering(Lowering):
     """Lowers what buffers and layouts have in common."""
@@ -63,6 +66,7 @@ class ExtentLowering(Lowering):
         body: list[tuple[str, Expr]] = []
         end: Expr = Int(0)
         before = ""
+        summed = 0
         proofs = self.proofs(scope, regions, what)
         for region, proven in zip(regions.items, proofs, strict=True):
             place = f"{what}.{region.name}"
@@ -73,16 +77,17 @@ class ExtentLowering(Lowering):
             if region.at is not None and proven and gate is None:
                 # Nothing reads where the regions before it end.
                 body.clear()
-            if (aligned or gate is not None) and not isinstance(end, Int | Name):
-                # Aligning or gating repeats the end, so that it needs a name.
+            # Aligning or gating repeats the end, so that it needs a name.
+            repeated = aligned or gate is not None or summed == _LONGEST_SUM
+            if repeated and not isinstance(end, Int | Name):
                 name = local(before)
                 body.append((name, end))
-                end = Name(name)
+                end, summed = Name(name), 0
             start = self.region_start(scope, region, end, place, proven)
             after = size if start == Int(0) else Binary("+", start, size)
             if gate is not None:
                 after = IfElse(scope.tree(gate, place, facts), after, end)
-            end, before = after, region.name
+            end, before, summed = after, region.name, summed + 1
         return body, end
 
     def region_start(

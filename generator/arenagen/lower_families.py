@@ -83,10 +83,11 @@ def lower_families(table: FamilyTable, schema: Schema) -> FamiliesView:
     imports.add("config", "ModelConfig")
     imports.add("runtime.hf", "HfFile")
     words: dict[str, Words] = {}
+    mentioned, plain = table.mentioned, table.plain_names(schema)
     families = []
     for family in table.families.values():
         if family.model_types:
-            lowering = _Lowering(family, table, schema, imports)
+            lowering = _Lowering(family, table, schema, imports, mentioned, plain)
             families.append(lowering.family_view())
             words |= {each.name: each for each in lowering.words}
     marks = {
@@ -120,15 +121,27 @@ def lower_families(table: FamilyTable, schema: Schema) -> FamiliesView:
 
 class _Lowering:
     def __init__(
-        self, family: Family, table: FamilyTable, schema: Schema, imports: Imports
+        self,
+        family: Family,
+        table: FamilyTable,
+        schema: Schema,
+        imports: Imports,
+        mentioned: frozenset[str],
+        plain: frozenset[str],
     ) -> None:
         self.family = family
         self.table = table
         self.schema = schema
         self.imports = imports
         self.words: list[Words] = []
-        self._keys = family.keys_first(schema.config)
-        self._mentioned = table.mentioned
+        self._keys = {key.name: key for key in family.keys_first(schema.config)}
+        self._positive = frozenset(
+            key.name
+            for key in self._keys.values()
+            if key.always_required and key.minimum
+        )
+        self._mentioned = mentioned
+        self._plain = plain
         self._asked: set[str] = set()
         self._what = ""
         self._emitter = Emitter(Name, self._call, {}, lambda _: True)
@@ -142,7 +155,7 @@ class _Lowering:
             doc=family.doc,
             inner=self._of_the_file("inner", family.inner) if family.inner else "",
             keys=self._of_the_file("keys", family.sections),
-            reads=tuple(self.read(key) for key in self._keys),
+            reads=tuple(self.read(key) for key in self._keys.values()),
             arguments=tuple(f"{name}={text}" for name, text in arguments if text),
             warn=family.warn or "",
             note=self.note(),
@@ -157,7 +170,7 @@ class _Lowering:
         """The call that notes what the file has beside what was asked of it."""
         if not self.table.size_keys:
             return ""
-        known = self.table.known_names(self.family, self.schema) - self._asked
+        known = (self.family.known_names | self._plain) - self._asked
         ignored = (quote(each) for each in self.table.size_keys if each in known)
         return f"keys.note_unread({', '.join(('_SIZE_KEYS', *ignored))})"
 
@@ -209,7 +222,7 @@ class _Lowering:
             return self.text(self.family.fields[field.name], field.name)
         key = self.family.keys.get(field.name)
         if key is not None:
-            return field.name if key in self._keys else self.getter(key)
+            return field.name if field.name in self._keys else self.getter(key)
         if field.name in self._mentioned:
             return ""
         key = plain_key(field)
@@ -224,10 +237,7 @@ class _Lowering:
 
     def text(self, formula: Formula, what: str) -> str:
         self._what = what
-        positive = frozenset(
-            key.name for key in self._keys if key.always_required and key.minimum
-        )
-        text = self._emitter.text(formula.expr, what, positive)
+        text = self._emitter.text(formula.expr, what, self._positive)
         self.imports.add("runtime.numeric", *self._emitter.helpers)
         return text
 

@@ -198,6 +198,7 @@ MODULES = (
     "shapes",
     "sizes",
     "sweep",
+    "sweep_columns",
     "target",
     "uses",
 )
@@ -299,6 +300,7 @@ def dotted(
     target: str = "",
 ) -> Callable[[str], str | None]:
     """Prefixes by kind; `pure` is for lets of config fields only, `let` for all."""
+    prefixes = {"field": field, "limit": limit, "lever": lever, "target": target}
 
     def spelling(name: str) -> str | None:
         kind = symbols.kinds.get(name)
@@ -308,7 +310,6 @@ def dotted(
             return let + name
         if kind == "limit" and name in symbols.by_symbol:
             return name
-        prefixes = {"field": field, "limit": limit, "lever": lever, "target": target}
         return prefixes.get(kind or "", "") + name
 
     return spelling

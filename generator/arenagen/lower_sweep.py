@@ -10,15 +10,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from . import naming
-from .formula import Call, Expr, Int, Name, spell, walk
+from .formula import Call, Expr, Name, spell, walk
 from .imports import Imports
 from .lower_extents import ExtentLowering
-from .lower_scope import PYTHON_TYPES, Scope, layout_reads_config
-from .model import Function, Layout, Parameter, Schema
-from .plan import SweepFunctionView, SweepView
-from .statements import Assign, Branch, SizesCode, Statement, lines
+from .lower_scope import PYTHON_TYPES, Scope, layout_reads_config, python_literal
+from .model import Function, Layout, Parameter, Schema, Trim
+from .plan import SweepFunctionView, SweepTrimView, SweepView
+from .statements import Assign, SizesCode, Statement, lines
 from .symbols import extent_formulas, let_order, pure_config, reads_config
-from .vector import HELPERS, MODULE, Vector, assigned, column_call, summed
+from .vector import HELPERS, MODULE, Vector, assigned
 
 
 class SweepLowering(ExtentLowering):
@@ -30,8 +30,8 @@ class SweepLowering(ExtentLowering):
         # What is called with columns, and which of its arguments are.
         self.called: dict[str, tuple[bool, ...]] = {}
 
-    def sweep(self, code: SizesCode, imports: Imports) -> SweepView:
-        """The module, and into `imports` what it reads of others."""
+    def sweep(self, code: SizesCode) -> tuple[SweepView, Imports]:
+        """The module for the buffers of a calculator, and its imports."""
         symbols = self.symbols
         given = (*code.definitions, *code.statements)
         taken = {*symbols.signatures, *symbols.kinds, *symbols.buffers}
@@ -39,20 +39,20 @@ class SweepLowering(ExtentLowering):
         vector = Vector(symbols.limits, self.call, fresh)
         definitions = tuple(vector.statements(code.definitions))
         statements = tuple(vector.statements(code.statements))
-        trims = tuple(self.trims(code, vector, fresh))
+        gates = [vector.expr(each) for each in code.trims]
         functions = [self.function(*each) for each in self.reached()]
-        body = (*definitions, *statements, *trims)
-        self.note(imports, body)
+        imports = Imports()
+        imports.add("config", "ModelConfig")
+        imports.add("levers", "Levers")
+        imports.add("runtime.columns", "Column")
+        imports.add("target", "Target")
+        self.note(imports, _exprs((*definitions, *statements)))
+        self.note(imports, gates)
         for _, inside in functions:
-            self.note(imports, inside)
-        return SweepView(
-            body=(
-                *lines(definitions, 4),
-                "",
-                *lines(statements, 4),
-                "",
-                *lines(trims, 4),
-            ),
+            self.note(imports, _exprs(inside))
+        view = SweepView(
+            body=(*lines(definitions, 4), "", *lines(statements, 4)),
+            trims=tuple(map(_trim, self.schema.trims, gates)),
             functions=tuple(
                 SweepFunctionView(
                     head,
@@ -62,27 +62,7 @@ class SweepLowering(ExtentLowering):
                 for head, inside in functions
             ),
         )
-
-    def trims(
-        self, code: SizesCode, vector: Vector, fresh: naming.Locals
-    ) -> Iterator[Statement]:
-        """What trims take from the buffers, and the bytes of it."""
-        trimmed = Name("trimmed")
-        yield Assign(trimmed.name, Int(0))
-        for trim, condition in zip(self.schema.trims, code.trims, strict=True):
-            gate, moves = vector.tree(condition)
-            buffers = [Name(name) for name, _ in trim.buffers]
-            if not moves:
-                sums = Assign(trimmed.name, summed([trimmed, *buffers]))
-                zeros = (Assign(each.name, Int(0)) for each in buffers)
-                yield Branch(gate, (sums, *zeros), ())
-                continue
-            holds = Name(fresh(f"{trim.name}_holds"))
-            yield Assign(holds.name, gate)
-            part = column_call("where", holds, summed(buffers), Int(0))
-            yield Assign(trimmed.name, summed([trimmed, part]))
-            for each in buffers:
-                yield Assign(each.name, column_call("where", holds, Int(0), each))
+        return view, imports
 
     def call(self, name: str, columns: tuple[bool, ...]) -> str:
         """The name of a function over columns, which has to be emitted."""
@@ -163,10 +143,10 @@ class SweepLowering(ExtentLowering):
             if not pure_config(symbols, let):
                 yield Assign(let.name, scope.tree(let.value.expr, let.name))
 
-    def note(self, imports: Imports, statements: Iterable[Statement]) -> None:
-        """Import what statements read of other modules."""
+    def note(self, imports: Imports, exprs: Iterable[Expr]) -> None:
+        """Import what formulas read of other modules."""
         layouts = {naming.layout_function(name) for name in self.symbols.layouts}
-        for expr in _exprs(statements):
+        for expr in exprs:
             for node in walk(expr):
                 if isinstance(node, Name) and node.name in self.symbols.constants:
                     imports.add("constants", node.name)
@@ -179,6 +159,11 @@ class SweepLowering(ExtentLowering):
                         imports.add("layouts", node.name)
                     elif node.name in self.symbols.functions:
                         imports.add("functions", node.name)
+
+
+def _trim(trim: Trim, gate: Expr) -> SweepTrimView:
+    names = tuple(name for name, _ in trim.buffers)
+    return SweepTrimView(spell(gate), python_literal(names))
 
 
 def _parameter(parameter: Parameter, column: bool) -> str:

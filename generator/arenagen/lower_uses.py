@@ -23,8 +23,6 @@ from .symbols import (
     buffer_extents,
     extent_formulas,
     layout_calls,
-    layout_formulas,
-    reads_config,
 )
 
 
@@ -99,11 +97,12 @@ class UseLowering(LayoutLowering):
         self, scope: Scope, extent: SingleExtent, exprs: list[Expr]
     ) -> tuple[StatementView, ...]:
         """What the formulas of a use read, as statements."""
-        calls = [self.symbols.layouts[each.layout] for each in layout_calls(extent)]
-        inner = [each for call in calls for each in layout_formulas(call, self.symbols)]
-        kinds = {kind for kind, _ in self.symbols.leaves([*exprs, *inner])}
+        leaves = self.symbols.leaves(exprs).union(
+            *(self.symbols.layout_leaves(each.layout) for each in layout_calls(extent))
+        )
+        kinds = {kind for kind, _ in leaves}
         owners = {
-            "config": reads_config(self.symbols, [*exprs, *inner]),
+            "config": "field" in kinds or "let" in kinds,
             "levers": "lever" in kinds,
             "target": "target" in kinds,
         }

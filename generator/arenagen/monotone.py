@@ -50,22 +50,35 @@ _UNKNOWN = Motion("unknown", False)
 
 def trend(expr: Expr, limit: str, symbols: Symbols) -> Trend:
     """How `expr` moves when the limit named `limit` grows."""
-    return _Walk(limit, symbols).motion(expr, {}).trend
+    return Trends(limit, symbols).of(expr)
 
 
 def extent_trend(extent: Extent, limit: str, symbols: Symbols) -> Trend:
     """How the bytes of an extent move when the limit named `limit` grows."""
-    return _Walk(limit, symbols).extent(extent, {}).trend
+    return Trends(limit, symbols).of_extent(extent)
 
 
-class _Walk:
+class Trends:
+    """How the formulas of one schema move when one limit grows."""
+
     def __init__(self, limit: str, symbols: Symbols) -> None:
         self.limit = limit
         self.symbols = symbols
         self._known: dict[tuple[str, tuple[Motion, ...]], Motion] = {}
 
+    def of(self, expr: Expr) -> Trend:
+        """How a formula moves."""
+        return self.motion(expr, {}).trend
+
+    def of_extent(self, extent: Extent) -> Trend:
+        """How the bytes of an extent move."""
+        return self.extent(extent, {}).trend
+
     def motion(self, expr: Expr, local: Motions) -> Motion:
         """The motion of a formula; `local` holds those of parameters."""
+        if isinstance(expr, Name):
+            name = expr.name
+            return local[name] if name in local else self.named(name)
 
         def visit(node: Expr) -> Motion:
             return self.motion(node, local)
@@ -73,8 +86,6 @@ class _Walk:
         match expr:
             case Int() | Bool() | Str():
                 return _CONSTANT
-            case Name(name):
-                return local[name] if name in local else self.named(name)
             case Unary("-", operand):
                 return Motion(_REVERSED[visit(operand).trend], False)
             case Unary(_, operand):

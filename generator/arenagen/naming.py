@@ -248,6 +248,7 @@ MODULE_NAMES = frozenset(
         "ZeroPlan",
         "ZeroRange",
         "required_bytes",
+        "sweep_columns",
         "sweep_sizes",
         "sweep_totals",
     }
@@ -260,11 +261,11 @@ AMBIGUOUS = frozenset({"l", "I", "O"})
 
 def bad_member(name: str) -> str | None:
     """Why `name` cannot be a group, use or region of a schema, or None."""
-    if not name:
-        return "is empty"
-    if not name.isascii():
-        return "has characters beyond ASCII"
     if not IDENTIFIER.fullmatch(name):
+        if not name:
+            return "is empty"
+        if not name.isascii():
+            return "has characters beyond ASCII"
         return "is not a letter followed by letters, digits and `_`"
     if len(name) > MAX_LENGTH:
         return f"is longer than {MAX_LENGTH} characters"

@@ -65,7 +65,7 @@ PUBLIC = (
 
 
 # Modules that have a part for each run of the buffers, where there are several.
-CHUNKED = frozenset({"buffers", "pointers", "shapes", "uses"})
+CHUNKED = frozenset({"buffers", "pointers", "shapes", "sizes", "sweep_columns", "uses"})
 
 
 def isort_key(name: str, fold: bool = False) -> tuple[int, list[tuple[int, str]], str]:
@@ -389,10 +389,19 @@ class SweepFunctionView:
 
 
 @record
+class SweepTrimView:
+    """A trim over columns, and the literal of the names that it empties."""
+
+    condition: str
+    names: str
+
+
+@record
 class SweepView:
     """The size calculator over columns, in lines, and the functions that it calls."""
 
     body: tuple[str, ...]
+    trims: tuple[SweepTrimView, ...]
     functions: tuple[SweepFunctionView, ...]
 
 
@@ -455,6 +464,11 @@ class ArenaView:
         first, last = self.buffers[0].name, self.buffers[-1].name
         gap = " " if len(first) + len(last) < 70 else "\n"
         return f"\n\nFrom {first}{gap}to {last}.\n"
+
+    @property
+    def sizes_base(self) -> str:
+        """What the class of a chunk's sizes adds to."""
+        return "_SizeRecord" if self.number == 1 else "_BufferSizes"
 
     @property
     def join(self) -> ArenaView:

@@ -76,11 +76,11 @@ class PartView:
         return self.place if self.layout else f"{quote(self.use)}, {self.place}"
 
     @property
-    def trailing(self) -> tuple[str, ...]:
-        """The arguments of the helper behind the gate."""
-        if self.layout:
-            return tuple(f"{each.name}={each.name}" for each in self.parameters)
-        return ("tokens", *(f"{each.name}={each.name}" for each in self.limits))
+    def trailing(self) -> str:
+        """The arguments of the helper behind the gate, each behind a comma."""
+        asked = self.parameters if self.layout else self.limits
+        first = "" if self.layout else ", tokens"
+        return first + "".join([f", {each.name}={each.name}" for each in asked])
 
     @property
     def record_docs(self) -> tuple[str, ...]:

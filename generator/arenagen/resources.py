@@ -22,8 +22,13 @@ def find(name: str) -> str:
 
 
 def templates() -> Path:
-    """The folder of the Jinja templates and the runtime modules."""
+    """The folder of the templates and the runtime modules."""
     return _path("templates")
+
+
+def template(module: str) -> str:
+    """The template of one emitted module."""
+    return (templates() / f"{module}.py.jinja").read_text(encoding="utf-8")
 
 
 def runtime_modules() -> list[tuple[str, str]]:

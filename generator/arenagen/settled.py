@@ -11,34 +11,36 @@ import re
 WIDTH = 88
 
 STRING = r"""(?:"(?!"")(?:[ !#-\[\]-~]++|\\.)*+"|'(?!'')(?:[ -&(-\[\]-~]++|\\.)*+')"""
-# What is ASCII, and no comma, quote or bracket.
-_PLAIN = r"[ !$-&*+\--Z\\^-z|~]++"
-_ONE_TUPLE = rf"(?<![\w)\]])\((?:{STRING}|[\w.]++),\)"
+# What is ASCII, and no comma, quote or bracket; and a string without an escape.
+_PLAIN = r'[ !$-&*+\--Z\\^-z|~]++|"(?!"")[ !#-\[\]-~]*+"'
+_ONE_TUPLE = r'(?<![\w)\]])\((?:"\w*"|[\w.]++),\)'
 _PAIR = r"[(\[{][)\]}]"
 for _ in range(3):
-    # What stands in brackets, and the brackets: black keeps no space inside of them.
-    HELD = rf"(?:{_PLAIN}|,|{STRING}|{_ONE_TUPLE}|{_PAIR})*+"
-    _PAIR = rf"(?:[(\[](?! )|{{){HELD}(?<![, ])[)\]}}]"
+    # Brackets and what is in them: black keeps no space at either end.
+    _PAIR = rf"(?:[(\[](?! )|{{)(?:{_PLAIN}|,|{_ONE_TUPLE}|{_PAIR})*+(?<![, ])[)\]}}]"
 # Brackets round a whole value, which black removes unless they hold a tuple.
 _IS_NO_VALUE = (
-    r"(?:(?<!= )(?<!return )(?<! in )(?<!if )(?<!while )"
-    rf"|(?=\((?:{STRING}|[\w.]++),))"
+    r"(?:(?<!= )(?<!return )(?<! in )(?<!if )(?<!while )" r'|(?=\((?:"\w*"|[\w.]++),))'
 )
 _COMMENT = r"#.*+"
-DOCSTRING = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
+_DOCSTRING = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
 _CODE = (
-    rf"(?!.{{{WIDTH + 1}}})"
-    rf"(?:{_PLAIN}|,|{STRING}|{_IS_NO_VALUE}(?:{_ONE_TUPLE}|{_PAIR}))*+"
+    rf"(?!import |from |.{{{WIDTH + 1}}})"
+    rf"(?:{_PLAIN}|,|{_IS_NO_VALUE}(?:{_ONE_TUPLE}|{_PAIR}))++"
     rf"(?:(?<=  ){_COMMENT})?"
 )
-# Lines of whole statements.
-LINES = re.compile(rf"(?:(?: *+(?:{DOCSTRING}|{_COMMENT})|{_CODE})\n)*+")
-_ITEM = rf"(?:{_PLAIN}|{STRING}|{_ONE_TUPLE}|{_PAIR})++"
-_ELEMENT = rf"(?!.{{{WIDTH + 1}}})(?P=pad)(?! |for )" rf"(?:{_ITEM},|{_COMMENT})\n"
+# Two blank lines in a row at most, and one inside of a block.
+_BLANK = r"\n(?!\n)|\n\n(?![ \n])"
+# Lines of whole statements, imports apart.
+LINES = re.compile(rf"(?:{_BLANK}|(?: *+(?:{_DOCSTRING}|{_COMMENT})|{_CODE})\n)*+")
+_ITEM = rf"(?:{_PLAIN}|{_ONE_TUPLE}|{_PAIR})++"
 # Lines behind the same indent, each of one element of a list.
-ELEMENTS = re.compile(rf"(?=(?P<pad> *))(?:{_ELEMENT})*+")
-# The elements of a list on one line.
-ITEMS = re.compile(_ITEM)
+ELEMENTS = re.compile(
+    rf"(?=(?P<pad> *))"
+    rf"(?:(?!.{{{WIDTH + 1}}})(?P=pad)(?! |for )(?:{_ITEM},|{_COMMENT})\n)*+"
+)
+# One element of a list on one line.
+ITEM = re.compile(_ITEM)
 
 _STRINGS = re.compile(STRING)
 _BRACKETS = re.compile(r"[()\[\]{}]")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from .factors import factor_out
-from .formula import Call, Compare, Expr, Name
+from .formula import Call, Compare, Expr, IfElse, Int, Name
 from .statements import Assign, Branch, SizesCode, Statement
 from .term_names import term_name
 from .terms import Node, Terms
@@ -80,6 +80,8 @@ class _Sharing:
         self.places: dict[Node, dict[int, Slot]] = defaultdict(dict)
         self.locals: dict[tuple[Node, int], str] = {}
         self.made: dict[Node, str] = {}
+        # The blocks of the two sides of a conditional definition.
+        self.sides: dict[Node, tuple[int, ...]] = defaultdict(tuple)
         self.readers: dict[Node, list[Reader]] = defaultdict(list)
         self.rank: dict[Node, int] = {}
 
@@ -153,10 +155,24 @@ class _Sharing:
             self.places[node][block] = slot
             self.locals[node, block] = self.terms.names[node]
             readers = [Reader(self.inside(block, slot), False)]
+            if isinstance(self.terms[node].form, IfElse):
+                self.part(node, readers[0].path)
+                return
         elif len(readers) > 1 and self.is_worth_a_local(node):
             readers = list(self.hoist(node, 0, 0, readers))
         for reader in readers:
             self.pass_on(node, reader)
+
+    def part(self, node: Node, path: Path) -> None:
+        """Compute each side of a conditional definition in a block of its own."""
+        condition, *sides = self.terms[node].parts
+        self.note(condition, path)
+        for side in sides:
+            block = len(self.blocks)
+            self.sides[node] += (block,)
+            value = Assign(self.terms.names[node], Int(0))
+            self.blocks.append(_Block(path, [_Step(value, side)]))
+            self.note(side, self.inside(block, (_STATEMENTS, 0)))
 
     def is_worth_a_local(self, node: Node) -> bool:
         """Whether a term costs more than reading a local."""
@@ -204,7 +220,10 @@ class _Sharing:
         for node in sorted(self.blocks[block].defined, key=self.order.__getitem__):
             path = self.inside(block, (_DEFINITIONS, self.order[node]))
             yield from self.before(path)
-            yield Assign(self.terms.names[node], self.computed(node, path))
+            if node in self.sides:
+                yield self.branch(self.terms[node].parts[0], self.sides[node], path)
+            else:
+                yield Assign(self.terms.names[node], self.computed(node, path))
 
     def statements(self, block: int) -> Iterator[Statement]:
         """The statements of a block, and the locals that they share."""
@@ -214,12 +233,12 @@ class _Sharing:
             if isinstance(step.statement, Assign):
                 yield from self.assignment(step.statement, step.node, path)
             else:
-                condition = self.tree(step.node, path)
-                then, other = (
-                    (*self.definitions(side), *self.statements(side))
-                    for side in step.sides
-                )
-                yield Branch(condition, then, other)
+                yield self.branch(step.node, step.sides, path)
+
+    def branch(self, condition: Node, sides: tuple[int, ...], path: Path) -> Branch:
+        tree = self.tree(condition, path)
+        then, other = ((*self.definitions(s), *self.statements(s)) for s in sides)
+        return Branch(tree, then, other)
 
     def assignment(self, given: Assign, node: Node, path: Path) -> Iterator[Statement]:
         """A statement over what has locals by now, unless it is no longer read."""

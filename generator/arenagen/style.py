@@ -13,10 +13,8 @@ import re
 from .breaking import Line, broken_lines
 from .leaves import Unknown, element, statement
 from .settled import (
-    DOCSTRING,
     ELEMENTS,
-    HELD,
-    ITEMS,
+    ITEM,
     LINES,
     STRING,
     WIDTH,
@@ -25,13 +23,6 @@ from .settled import (
     is_settled,
 )
 
-_BLANK = re.compile(r"^ +$", re.MULTILINE)
-_BLANK_LINES = re.compile(
-    rf"^ *{DOCSTRING}"
-    r"|^(?:import|from) (?:.*\(\n(?:.*\n)*?\).*|.*)\n(?P<behind_import>\n*)"
-    r"|\n{3,}(?P<indent> ?)",
-    re.MULTILINE,
-)
 _COMMENTS = re.compile(r"(?:#.*\n)*")
 _IMPORTS = ("import ", "from ")
 _DEFINITIONS = ("@", "class ", "def ")
@@ -44,51 +35,57 @@ _HEAD = re.compile(
 _TAIL = re.compile(r" *([)\]}](?:,|:| -> [\w.\[\], |\"]+:)?)\n")
 # A text that is broken over lines.
 _TEXT = re.compile(
-    rf' *((?:"[^"\n]*": |\w+=|\w+ = )\()\n((?: *{STRING}\n){{2,}}) *(\),?)\n'
+    rf' *((?:"[^"\n]*": |\w+=|(?P<name>\w+ = ))\()\n((?: *{STRING}\n)+) *(\),?)\n'
 )
-# A call, a definition or an assigned tuple, on one line.
+# A call, a definition or a tuple up to its first argument, and what follows the last.
 _CALL = re.compile(
-    r'(?P<head>(?:(?:return |[\w.]+ = |\w+=|"[^"\n]*": )?(?P<name>[\w.]+)'
-    r'|def (?P<definition>\w+)|[\w.]+(?:\["\w*"\])* = )\()'
-    rf"(?P<inside>{HELD})(?<![, ])(?P<tail>\)(?:,| -> [\w.\[\], |]+:)?)"
+    r'(?:(?:return |[\w.]+ = |\w+=|"[^"\n]*": )?[\w.]+|def \w+'
+    r'|(?P<tuple>[\w.]+(?:\["\w*"\])* = |\w+=|"[^"\n]*": ))\('
 )
+_BEHIND = re.compile(r"\)(?:,| -> [\w.\[\], |]+:)?")
 
 
 def styled(text: str) -> str:
     """The text in black's form. Raises Unknown."""
-    text = _with_blank_lines(text)
+    if " \n" in text:
+        text = re.sub(r"(?m)^ +$", "", text)
+    text = text.strip("\n")
+    if text:
+        text += "\n"
     found: list[str] = []
     at = 0
     while at < len(text):
         settled = LINES.match(text, at)
-        assert settled is not None
-        found.append(settled[0])
-        at = settled.end()
-        if at < len(text):
+        if settled is not None and settled[0]:
+            found.append(settled[0])
+            at = settled.end()
+        elif text[at] == "\n":
+            at = _blank_lines(text, at)
+            found.append("\n" if text[at] == " " else "\n\n")
+        elif text.startswith(_IMPORTS, at):
+            at = _imports(text, at, found)
+        else:
             at = _statement(text, at, found)
     return "".join(found)
 
 
-def _with_blank_lines(text: str) -> str:
-    """The text with two blank lines in a row at most, and one inside of a block."""
-    if " \n" in text:
-        text = _BLANK.sub("", text)
-    text = text.rstrip("\n")
-    return _BLANK_LINES.sub(_blank_lines, f"{text}\n") if text else ""
+def _blank_lines(text: str, at: int) -> int:
+    """Where blank lines end."""
+    while text[at : at + 1] == "\n":
+        at += 1
+    return at
 
 
-def _blank_lines(found: re.Match[str]) -> str:
-    if found["indent"] is not None:
-        return "\n\n " if found["indent"] else "\n\n\n"
-    blank, text = found["behind_import"], found.string
-    if blank is None or text.startswith(_IMPORTS, found.end()):
-        return found[0]
-    comments = _COMMENTS.match(text, found.end())
-    code = found.end() if comments is None else comments.end()
+def _imports(text: str, at: int, found: list[str]) -> int:
+    """Put an import to what was found, and the blank lines behind; where they end."""
+    at = _statement(text, at, found)
+    end = _blank_lines(text, at)
+    comments = _COMMENTS.match(text, end)
+    code = end if comments is None else comments.end()
     if code == len(text) or text.startswith(_IMPORTS, code):
-        return found[0]
-    due = 2 if text.startswith(_DEFINITIONS, code) else 1
-    return found[0].removesuffix(blank) + "\n" * due
+        return at
+    found.append("\n\n" if text.startswith(_DEFINITIONS, code) else "\n")
+    return end
 
 
 def _statement(text: str, at: int, found: list[str]) -> int:
@@ -140,10 +137,10 @@ def _list(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
         tail = _TAIL.match(text, at)
         if tail is not None:
             break
-        end = end_of(text, at)
-        more = _element(text, at, end, inner)
-        if more is None:
+        found = _element(text, at, inner)
+        if found is None:
             return None
+        more, end = found
         lines += more
         count += more[-1].endswith(",\n")
         comments += more[0].lstrip(" ").startswith("#")
@@ -159,27 +156,27 @@ def _list(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
     return lines, tail.end()
 
 
-def _element(text: str, at: int, end: int, indent: int) -> list[str] | None:
-    """The lines of one element of a list; None where there is none, or two."""
+def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
+    """The lines of one element of a list, and where it ends; None for none, or two."""
+    listed = _list(text, at, indent) or _long_text(text, at, indent)
+    if listed is not None and listed[0][-1].endswith(",\n"):
+        return listed
+    end = end_of(text, at)
     lines = text[at : end - 1].split("\n") if end > 0 else [""]
     first, last = lines[0].lstrip(" "), lines[-1]
     if first.startswith("#"):
-        return [f"{' ' * indent}{first}\n"]
+        return [f"{' ' * indent}{first}\n"], end
     if not last.endswith(",") or first.startswith("for "):
         return None
     if len(lines) == 1:
         if not is_one_element(first):
             return None
         if is_settled(line := " " * indent + first):
-            return [f"{line}\n"]
-    else:
-        listed = _list(text, at, indent) or _long_text(text, at, indent)
-        if listed is not None:
-            return listed[0]
+            return [f"{line}\n"], end
     lines = _broken_call(_joined(lines), indent) or [
         *broken_lines(Line(element(lines), indent // 4, inside=True))
     ]
-    return [f"{line}\n" for line in lines]
+    return [f"{line}\n" for line in lines], end
 
 
 def _long_text(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
@@ -190,11 +187,18 @@ def _long_text(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
     if found is None:
         return None
     pad = " " * (indent + 4)
-    lines = [pad + line.lstrip(" ") for line in found[2].splitlines(keepends=True)]
-    # Pieces that fit into one line would be put there.
-    if len(lines[0]) + len(lines[1]) - len(pad) <= WIDTH + 1:
+    head, _, texts, tail = found.groups()
+    lines = [pad + line.lstrip(" ") for line in texts.splitlines(keepends=True)]
+    # What fits into one line would be put there.
+    if len(lines) > 1:
+        fits = len(lines[0]) + len(lines[1]) - len(pad) <= WIDTH + 1
+    else:
+        fits = (
+            bool(found["name"]) or len(pad[4:] + head + texts.strip() + tail) <= WIDTH
+        )
+    if fits:
         return None
-    return [f"{pad[4:]}{found[1]}\n", *lines, f"{pad[4:]}{found[3]}\n"], found.end()
+    return [f"{pad[4:]}{head}\n", *lines, f"{pad[4:]}{tail}\n"], found.end()
 
 
 def _joined(lines: list[str]) -> str:
@@ -211,25 +215,33 @@ def _broken_call(code: str, indent: int) -> list[str] | None:
 
     They are those that `broken_lines` makes, without its leaves.
     """
-    pad = " " * indent
-    found = _CALL.fullmatch(code)
+    found = _CALL.match(code)
     if found is None or " for " in code or "lambda " in code:
         return None
-    is_tuple = not (found["name"] or found["definition"])
-    if indent + len(code) <= WIDTH and not is_tuple:
-        return [pad + code]
-    head, inside, tail = pad + found["head"], found["inside"], pad + found["tail"]
-    items = ITEMS.findall(inside)
-    if len(items) < 2 or len(head) > WIDTH or len(tail) > WIDTH:
+    items: list[str] = []
+    end = found.end() - 1
+    while code[end] != ")":
+        item = ITEM.match(code, end + 1)
+        if item is None or item.end() == len(code):
+            return None
+        items.append(item[0].strip(" "))
+        end = item.end()
+        if code[end] not in ",)":
+            return None
+    pad = " " * indent
+    head, inside, tail = pad + found[0], code[found.end() : end], pad + code[end:]
+    if len(items) < 2 or not _BEHIND.fullmatch(code, end) or inside[-1] == " ":
         return None
     if indent + len(code) <= WIDTH:
         return [pad + code]
+    if len(head) > WIDTH or len(tail) > WIDTH:
+        return None
     inner = f"{pad}    {inside}"
-    if len(inner) <= WIDTH and not is_tuple:
+    if len(inner) <= WIDTH and found["tuple"] is None:
         return [head, inner, tail]
     lines = [head]
-    for item in items:
-        line = f"{pad}    {item.lstrip()},"
+    for text in items:
+        line = f"{pad}    {text},"
         if len(line) <= WIDTH:
             lines.append(line)
         else:

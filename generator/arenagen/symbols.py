@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from .formula import BUILTINS, Expr, Name, Signature, Type, calls, names
+from .formula import BUILTINS, Call, Expr, Name, Signature, Type, calls, names, walk
 from .model import (
     Buffer,
     Bytes,
@@ -72,7 +72,9 @@ class Symbols:
             self.signatures[layout.name] = _signature(layout.parameters)
         for function in schema.functions:
             self.signatures[function.name] = _signature(function.parameters)
+        # What is known already of names and lets, so that none is followed twice.
         self._leaves: dict[str, frozenset[Leaf]] = {}
+        self.pure: dict[str, bool] = {}
 
     def canonical(self, name: str) -> str:
         """A limit's own name for its symbol; any other name as it is."""
@@ -82,11 +84,16 @@ class Symbols:
         """Every limit, field, lever, target constant and constant that is read."""
         found: set[Leaf] = set()
         for expr in exprs:
-            for node in names(expr):
-                found |= self._name_leaves(node.name)
-            for call in calls(expr):
-                found |= self._call_leaves(call.name)
+            for node in walk(expr):
+                if isinstance(node, Name):
+                    found |= self._name_leaves(node.name)
+                elif isinstance(node, Call):
+                    found |= self._call_leaves(node.name)
         return frozenset(found)
+
+    def layout_leaves(self, layout: str) -> frozenset[Leaf]:
+        """The same of a layout's formulas, nested layouts included."""
+        return self._call_leaves(layout)
 
     def lets_of(self, exprs: Iterable[Expr]) -> frozenset[str]:
         """Every let that is read, also through other lets."""
@@ -99,12 +106,14 @@ class Symbols:
         return frozenset(found)
 
     def _name_leaves(self, name: str) -> frozenset[Leaf]:
+        if name in self._leaves:
+            return self._leaves[name]
         kind = self.kinds.get(name)
         if kind is None:
             return frozenset()
         if kind != "let":
-            return frozenset({(kind, self.canonical(name))})
-        if name not in self._leaves:
+            self._leaves[name] = frozenset({(kind, self.canonical(name))})
+        else:
             found = self.leaves([self.lets[name].value.expr])
             still = all(kind == "constant" for kind, _ in found)
             if still and pure_config(self, self.lets[name]):
@@ -179,9 +188,11 @@ def layout_calls(extent: Extent) -> Iterator[LayoutCall]:
 
 def let_order(lets: Iterable[Let], wanted: Iterable[str]) -> list[Let]:
     """The wanted lets, each behind those that it reads, in schema order otherwise."""
-    table = {let.name: let for let in lets}
     needed = set(wanted)
     order: list[Let] = []
+    if not needed:
+        return order
+    table = {let.name: let for let in lets}
     placed: set[str] = set()
 
     def place(let: Let) -> None:
@@ -204,13 +215,16 @@ def pure_config(symbols: Symbols, let: Let) -> bool:
 
     The config cannot call sizing helpers, which are built on it.
     """
-    own = symbols.functions.keys() | symbols.layouts.keys()
-    exprs = [
-        symbols.lets[name].value.expr for name in symbols.lets_of([Name(let.name)])
-    ]
-    kinds = {kind for kind, _ in symbols.leaves(exprs)}
-    called = {call.name for expr in exprs for call in calls(expr)}
-    return kinds <= {"field", "constant", "let"} and not called & own
+    if let.name not in symbols.pure:
+        own = symbols.functions.keys() | symbols.layouts.keys()
+        exprs = [
+            symbols.lets[name].value.expr for name in symbols.lets_of([Name(let.name)])
+        ]
+        kinds = {kind for kind, _ in symbols.leaves(exprs)}
+        called = {call.name for expr in exprs for call in calls(expr)}
+        pure = kinds <= {"field", "constant", "let"} and not called & own
+        symbols.pure[let.name] = pure
+    return symbols.pure[let.name]
 
 
 def reads_config(symbols: Symbols, exprs: Iterable[Expr]) -> bool:

@@ -92,7 +92,8 @@ class _Reading:
                         return ("align", inner[1], step)
             case Binary("//"):
                 raised, step = term.parts
-                if value := self.value_below(raised, step):
+                value = self.value_below(raised, step)
+                if value is not None:
                     return ("cdiv", value, step)
             case Unary("-"):
                 (quotient,) = term.parts

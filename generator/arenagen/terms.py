@@ -148,29 +148,19 @@ class Terms:
         if key not in self._known:
             self._known[key] = len(self.terms)
             raises = any(self.terms[each].raises for each in parts)
-            raises |= self._may_fail(form, parts)
+            # A division that may fail is a call of a helper.
+            raises |= isinstance(form, Call) and form.name not in _TOTAL
             self.terms.append(Term(form, parts, raises))
         return self._known[key]
-
-    def _may_fail(self, form: Expr | Copy, parts: tuple[Node, ...]) -> bool:
-        match form:
-            case Binary("//" | "%"):
-                return not self._is_nonzero(parts[1])
-            case Call(name):
-                return name not in _TOTAL
-        return False
-
-    def _is_nonzero(self, node: Node) -> bool:
-        match self.terms[node].form:
-            case Int(value):
-                return value != 0
-            case Name(name):
-                return self.constants.get(name, 0) != 0
-        return False
 
     def known_product(self, factors: Iterable[Node]) -> Node | None:
         """The node of a product, if there is one."""
         return self._known.get((_PRODUCT, *sorted(factors)))
+
+    def rearrange(self, node: Node, factors: tuple[Node, ...]) -> None:
+        """Give a product other factors, whose product is the same."""
+        self.terms[node].parts = factors
+        self._known.setdefault((_PRODUCT, *sorted(factors)), node)
 
     def below(self, roots: Iterable[Node]) -> Iterator[Node]:
         """All terms of some terms, each once, behind its parts."""

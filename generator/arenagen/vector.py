@@ -182,14 +182,6 @@ def _factors(expr: Expr) -> Iterator[Expr]:
             yield expr
 
 
-def summed(parts: Sequence[Expr]) -> Expr:
-    """The sum of the parts."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = Binary("+", total, part)
-    return total
-
-
 def _multiplied(factors: Sequence[Expr]) -> Expr:
     product = factors[0]
     for factor in factors[1:]:

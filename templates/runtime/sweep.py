@@ -25,6 +25,7 @@ else:
 
 # Points of a chunk: a few dozen of its columns stay in the cache of a core.
 CHUNK_POINTS = 1 << 14
+_TOTAL = "total_bytes"
 
 
 class SweepError(ArenaError, OverflowError):
@@ -58,11 +59,26 @@ class Limit(NamedTuple):
     maximum: int | None = None
 
 
+class SizesSweep(NamedTuple):
+    """The sizes at many points, each an int64 array in the shape of the limits.
+
+    One that is the same at all points takes no memory, and cannot be written.
+    """
+
+    columns: dict[str, Array]
+    """Bytes of each buffer under its name, in order."""
+    trimmed: Array
+    """Bytes that trims removed; part of no buffer and of no total."""
+    total_bytes: Array
+    """Bytes of all buffers together."""
+
+
 class Sweep:
     """The sizes of one arena at the points that limits of several values make.
 
-    columns: names of what the sizing gives: the buffers, then what trims remove.
-    work: the sizing over columns. alone: the same over the ints of one point.
+    names: the buffers in order, and at the end "trimmed".
+    work: the sizing over columns; it gives one for each buffer, and the trimmed bytes.
+    alone: the same over the ints of one point.
     shape: that of the arrays of limits, broadcast together.
 
     Raise ConfigError for limits that cannot be, or that do not broadcast.
@@ -70,17 +86,17 @@ class Sweep:
 
     def __init__(
         self,
-        columns: Sequence[str],
+        names: Sequence[str],
         limits: Mapping[str, Limit],
-        work: Callable[..., Sequence[Column]],
+        work: Callable[..., dict[str, Column]],
         alone: Callable[..., Sequence[int]],
     ) -> None:
         import numpy
 
-        self._columns = columns
+        self._names = names
         self._work = work
         self._alone = alone
-        self._names = tuple(limits)
+        self._limits = tuple(limits)
         self._ints: dict[str, int] = {}
         arrays: dict[str, Array] = {}
         for name, limit in limits.items():
@@ -100,27 +116,25 @@ class Sweep:
         }
         self._points = prod(self.shape)
 
-    def sizes(self) -> list[Array]:
-        """Every column and the total, as int64 arrays of the shape.
-
-        One that is the same at all points takes no memory, and cannot be written.
-        Raise SizeError for sizes that cannot exist, and SweepError.
-        """
-        stores = [_Store(self._points) for _ in (*self._columns, "total_bytes")]
+    def sizes(self) -> SizesSweep:
+        """All sizes. Raise SizeError for one that cannot exist, and SweepError."""
+        total, *stores = [_Store(self._points) for _ in ("total", *self._names)]
         for start, columns in self._chunks():
-            columns = (*columns, _total(columns))
-            for store, column in zip(stores, columns, strict=True):
-                store.put(start, column)
-        return [store.array(self.shape) for store in stores]
+            total.put(start, _total(columns))
+            for name, store in zip(self._names, stores, strict=True):
+                store.put(start, columns[name])
+        *arrays, trimmed = [store.array(self.shape) for store in stores]
+        columns = dict(zip(self._names, arrays, strict=False))
+        return SizesSweep(columns, trimmed, total.array(self.shape))
 
     def totals(self) -> Array:
-        """The bytes of all buffers together, as one such array."""
+        """The bytes of all buffers together. Raises what `sizes` does."""
         store = _Store(self._points)
         for start, columns in self._chunks():
             store.put(start, _total(columns))
         return store.array(self.shape)
 
-    def _chunks(self) -> Iterator[tuple[int, Sequence[Column]]]:
+    def _chunks(self) -> Iterator[tuple[int, dict[str, Column]]]:
         """The first point of each chunk, and its columns."""
         import numpy
 
@@ -138,7 +152,7 @@ class Sweep:
             columns = self._at_once(ints | chunk) if sure else None
             yield start, self._one_by_one(chunk) if columns is None else columns
 
-    def _at_once(self, limits: dict[str, Any]) -> Sequence[Column] | None:
+    def _at_once(self, limits: dict[str, Any]) -> dict[str, Column] | None:
         """The columns of a chunk; None where some point may have no size."""
         import numpy
 
@@ -148,7 +162,7 @@ class Sweep:
         except _NO_SIZE:
             return None
 
-    def _one_by_one(self, chunk: dict[str, Array]) -> list[Array]:
+    def _one_by_one(self, chunk: dict[str, Array]) -> dict[str, Column]:
         """The columns of a chunk in which some point may have no size."""
         import numpy
 
@@ -157,7 +171,8 @@ class Sweep:
             self._one(dict(zip(chunk, point, strict=True)))
             for point in (zip(*values, strict=True) if chunk else [()])
         ]
-        return list(numpy.array(rows, numpy.int64).T)
+        arrays = numpy.array(rows, numpy.int64).T
+        return dict(zip(self._names, arrays, strict=True))
 
     def _one(self, point: dict[str, int]) -> Sequence[int]:
         """The sizes of one point. Raise SizeError, which tells the point."""
@@ -165,11 +180,11 @@ class Sweep:
         try:
             sizes = self._alone(**limits)
         except SizeError as error:
-            given = ", ".join(f"{name}={limits[name]}" for name in self._names)
+            given = ", ".join(f"{name}={limits[name]}" for name in self._limits)
             raise SizeError(f"at {given}: {error}") from error
         total = max(sum(sizes[:-1]), sizes[-1])
         if total > MAX_SIZE:
-            raise SweepError("total_bytes", total)
+            raise SweepError(_TOTAL, total)
         return sizes
 
     def _check_bounds(self) -> bool:
@@ -181,8 +196,8 @@ class Sweep:
             columns = self._work(**limits)
         except _NO_SIZE:
             return False
-        named = [*limits.items(), *zip(self._columns, columns, strict=True)]
-        for name, column in (*named, ("total_bytes", _total(columns))):
+        named = [*limits.items(), *columns.items(), (_TOTAL, _total(columns))]
+        for name, column in named:
             bound = column.reach if isinstance(column, Bounds) else abs(column)
             if bound > MAX_SIZE:
                 self._look_for_errors()
@@ -230,10 +245,11 @@ class _Store:
         return numpy.broadcast_to(numpy.int64(self._same or 0), shape)
 
 
-def _total(columns: Sequence[Column]) -> Column:
-    """The sum of all columns but the last, the trimmed bytes."""
-    numbers = sum(each for each in columns[:-1] if isinstance(each, int))
-    return sum((each for each in columns[:-1] if not isinstance(each, int)), numbers)
+def _total(columns: Mapping[str, Column]) -> Column:
+    """The sum of all columns but the trimmed bytes."""
+    sizes = [column for name, column in columns.items() if name != "trimmed"]
+    numbers = sum(each for each in sizes if isinstance(each, int))
+    return sum((each for each in sizes if not isinstance(each, int)), numbers)
 
 
 def _checked(name: str, value: object, minimum: int, maximum: int | None) -> Array:

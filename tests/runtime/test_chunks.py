@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,7 +30,7 @@ from arenagen.source import Text
 ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 800
 TABLES = {"arena": "SLAB_ORDER", "buffers": "BUFFERS", "uses": "USES"}
-SPLIT = ("buffers", "pointers", "shapes", "uses")
+SPLIT = ("buffers", "pointers", "shapes", "sizes", "uses")
 
 
 def emitted(most_lines: int) -> dict[str, str]:
@@ -68,6 +69,7 @@ def public(module: ModuleType) -> set[str]:
 
 def test_what_fits_is_not_split() -> None:
     whole = emitted(10_000)
+    assert "runtime/sizes.py" not in whole
     for path in (ROOT / "generated/metrale_arena").rglob("*.py"):
         name = path.relative_to(ROOT / "generated/metrale_arena").as_posix()
         assert whole.pop(name) == path.read_text(encoding="utf-8"), name
@@ -160,6 +162,43 @@ def test_sizes_and_shapes_are_the_same(
         )
     assert found[0] == found[1]
     assert [*found[0][1]] == [*metrale_arena.BUFFERS]
+
+
+def test_a_record_of_chunks_is_a_record(package: ModuleType) -> None:
+    names = metrale_arena.BufferSizes._fields
+    assert package.BufferSizes._fields == names
+    sizes = package.BufferSizes(*range(len(names)))
+    whole = metrale_arena.BufferSizes(*range(len(names)))
+    assert repr(sizes) == repr(whole)
+    assert sizes == whole and hash(sizes) == hash(whole)
+    for place, name in enumerate(names):
+        assert getattr(sizes, name) == place
+    assert sizes._asdict() == whole._asdict()
+    assert sizes._replace(trimmed=7, residual=9) == whole._replace(
+        trimmed=7, residual=9
+    )
+    assert type(sizes._replace()) is package.BufferSizes
+    assert package.BufferSizes(**sizes._asdict()) == sizes
+    copied = pickle.loads(pickle.dumps(sizes))
+    assert copied == sizes and type(copied) is package.BufferSizes
+    assert sizes != sizes._replace(trimmed=-1)
+    assert not hasattr(sizes, "__dict__")
+
+
+def test_a_record_of_chunks_takes_each_size_once(package: ModuleType) -> None:
+    kind, sizes = package.BufferSizes, range(len(package.BufferSizes._fields))
+    for wrong in (
+        lambda: kind(),
+        lambda: kind(*sizes, 0),
+        lambda: kind(*sizes, trimmed=1),
+        lambda: kind(*sizes[:-1]),
+        lambda: kind(*sizes[:-1], other=1),
+        lambda: kind(*sizes)._replace(other=1),
+    ):
+        with pytest.raises(TypeError, match=r"^BufferSizes takes 47 sizes, each"):
+            wrong()
+    with pytest.raises(AttributeError, match="is not changed"):
+        kind(*sizes).trimmed = 1
 
 
 @pytest.mark.parametrize("fields", [DENSE, MOE], ids=["dense", "everything"])

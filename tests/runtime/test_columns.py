@@ -199,3 +199,24 @@ def test_bounds_decide_nothing() -> None:
 def test_nothing_is_next_in_an_empty_list() -> None:
     with pytest.raises(Unsure):
         columns.next_in((), Bounds(1, 2))
+
+
+def test_trims_empty_buffers_one_after_the_other() -> None:
+    tokens = np.array([1, 5, 9])
+    found = columns.trimmed(
+        {"a": tokens, "b": 10, "c": tokens * 2},
+        (tokens > 4, ("a", "b")),
+        (False, ("c",)),
+        (tokens > 8, ("b", "c")),
+        (True, ("b",)),
+    )
+    assert {
+        name: np.broadcast_to(each, 3).tolist() for name, each in found.items()
+    } == {
+        "a": [1, 0, 0],
+        "b": [0, 0, 0],
+        "c": [2, 10, 0],
+        "trimmed": [10, 15, 37],
+    }
+    assert columns.trimmed({"a": 4}) == {"a": 4, "trimmed": 0}
+    assert columns.trimmed({"a": 4}, (True, ("a",))) == {"a": 0, "trimmed": 4}

@@ -1304,7 +1304,7 @@ def test_help_names_every_command_and_option() -> None:
     shown = run("--help").stdout
     commands = {path.stem for path in (ROOT / "generator/arenagen/commands").iterdir()}
     commands -= {"__init__", "__pycache__", "console", "inputs", "options"}
-    commands -= {"recording", "watching"}
+    commands -= {"progress", "recording", "watching"}
     assert {name.replace("-", "_") for name in cli.commands} == commands
     context = Context(cli)
     for name, listed in cli.commands.items():

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 
 import oracle
 from arenagen.cli import cli
-from arenagen.commands import console
+from arenagen.commands import progress
 from expected_configs import EXPECTED
 from metrale_arena import ConfigError, ModelConfig
 
@@ -259,11 +259,11 @@ def test_a_bar_shows_once_it_takes_long(
     terminal = Terminal()
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(console, "_SECONDS_WITHOUT_BAR", seconds)
-    assert list(console.progress([1, 2, 3], "sizing")) == [1, 2, 3]
+    monkeypatch.setattr(progress, "_SECONDS_WITHOUT_BAR", seconds)
+    assert list(progress.progress([1, 2, 3], "sizing")) == [1, 2, 3]
     assert ("sizing" in terminal.getvalue()) is shown
 
 
 def test_no_bar_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    assert list(console.progress([1, 2], "sizing")) == [1, 2]
+    assert list(progress.progress([1, 2], "sizing")) == [1, 2]
     assert capsys.readouterr() == ("", "")

@@ -31,8 +31,9 @@ from arenagen.fills import FillError, encode
 from arenagen.leaves import Unknown
 from arenagen.load import load
 from arenagen.model import Fill
-from arenagen.render import argument, black_format, comment, docstring, string_argument
+from arenagen.render import black_format
 from arenagen.sizing import SizingError, complete_inputs, read_lever, size_arena
+from arenagen.wrapping import argument, comment, docstring, string_argument
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDTH = 88

@@ -250,6 +250,23 @@ def next_in(values: Sequence[int], column: Column) -> Column:
     return numpy.asarray(values, numpy.int64)[places]
 
 
+def trimmed(
+    columns: dict[str, Column], *trims: tuple[Column, tuple[str, ...]]
+) -> dict[str, Column]:
+    """Return the columns less what trims remove, and at the end the bytes of that.
+
+    trims: where each applies, and the names of what it empties.
+    """
+    removed: Column = 0
+    left = dict(columns)
+    for applies, names in trims:
+        if applies is not False:
+            part = sum(left[name] for name in names)
+            removed = removed + where(applies, part, 0)
+            left |= {name: where(applies, 0, left[name]) for name in names}
+    return {**left, "trimmed": removed}
+
+
 def _apart(
     choose: Callable[[Iterable[int]], int], columns: Sequence[Column]
 ) -> tuple[int | None, list[Column]]:

@@ -11,6 +11,7 @@ from ..words import count
 from .console import shown
 from .inputs import find_pairs, load_checked
 from .options import NO_CACHE, OUTPUT, SCHEMAS, exits
+from .progress import Bar
 from .recording import Recording
 
 if TYPE_CHECKING:
@@ -40,11 +41,14 @@ def check(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> int
     from ..reference import reference
 
     differ = False
+    bar = Bar()
     for pair in find_pairs(schemas, output):
         seen: dict[str, bytes] = {}
-        checked = load_checked(pair.schema, seen)
-        files = emit(checked, pair.schema.name)
-        page = reference(checked.schema, pair.schema.name) if pair.docs else ""
+        with bar:
+            bar.stage(f"{pair.schema.name}: reading")
+            checked = load_checked(pair.schema, seen)
+            files = emit(checked, pair.schema.name, bar.stage)
+            page = reference(checked.schema, pair.schema.name) if pair.docs else ""
         recording.add(pair, seen, files, page, checked.warnings)
         found = disk.compare(pair.output, files)
         folder, source = shown(pair.output), shown(pair.schema)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO, TypeVar, cast
+from typing import TYPE_CHECKING, TextIO, cast
 
 import click
 
@@ -18,10 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..disk import Difference
-
-
-T = TypeVar("T")
-_SECONDS_WITHOUT_BAR = 1.0
 
 
 def new_console() -> Console:
@@ -47,27 +41,6 @@ class _Piped:
 
     def flush(self) -> None:
         sys.stdout.flush()
-
-
-def progress(items: Sequence[T], what: str) -> Iterator[T]:
-    """The items, with a bar on a terminal once they take more than a second."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    start = time.monotonic()
-    with ExitStack() as stack:
-        bar: Progress | None = None
-        for done, item in enumerate(items):
-            if bar is None and time.monotonic() - start > _SECONDS_WITHOUT_BAR:
-                console = Console(stderr=True)
-                bar = stack.enter_context(Progress(console=console, transient=True))
-                task = bar.add_task(what, total=len(items))
-            if bar is not None:
-                bar.update(task, completed=done)
-            yield item
 
 
 def shown(path: Path) -> str:

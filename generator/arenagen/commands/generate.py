@@ -9,6 +9,7 @@ import click
 from .console import print_problems, shown, written
 from .inputs import find_pairs, load_checked
 from .options import NO_CACHE, OUTPUT, SCHEMAS, ModelOptions, exits, optional_inputs
+from .progress import Bar
 from .recording import Recording
 from .watching import Emitted, follow
 
@@ -62,12 +63,16 @@ def _emit(schemas: tuple[Path, ...], output: Path | None, no_cache: bool) -> Emi
     # Everything is checked and rendered before the first file is written.
     packages = []
     emitted: Emitted = []
+    bar = Bar()
     for pair in find_pairs(schemas, output):
         seen: dict[str, bytes] = {}
-        checked = load_checked(pair.schema, seen)
+        with bar:
+            bar.stage(f"{pair.schema.name}: reading")
+            checked = load_checked(pair.schema, seen)
         print_problems(checked.warnings)
-        page = reference(checked.schema, pair.schema.name) if pair.docs else ""
-        files = emit(checked, pair.schema.name)
+        with bar:
+            page = reference(checked.schema, pair.schema.name) if pair.docs else ""
+            files = emit(checked, pair.schema.name, bar.stage)
         packages.append((pair, files, page))
         recording.add(pair, seen, files, page, checked.warnings)
         emitted.append((checked, [*seen]))

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from ..record import replace
-from .console import new_console, progress
+from .console import new_console
 from .inputs import asked_inputs, default_schema, load_checked
 from .options import ModelCommand, ModelOptions, exits, model_options
+from .progress import progress
 
 if TYPE_CHECKING:
     from ..accounts import By

@@ -1,0 +1,578 @@
+"""Sizes whose terms are computed once, and only where a gate would compute them.
+
+The emitted text of small schemas is written out by hand here. What must not be computed
+is tried for all small inputs, against the tool, which shares nothing.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from arenagen.compile import Text, check_source, emit, read_schema
+from arenagen.disk import write
+from arenagen.load import load
+from arenagen.model import Schema
+from arenagen.sizing import SizingError, complete_inputs, size_arena
+
+HEAD = """\
+arena: {class: SharedArena, package: shared_arena, label: x, doc: Shared terms.}
+limits:
+  tokens: {symbol: M, tokens: true, minimum: 1, doc: Tokens of a pass.}
+  slots: {minimum: 0, doc: Slots of a batch.}
+config:
+  width: {doc: A width.}
+  heads: {doc: Heads.}
+  experts: {doc: Experts.}
+"""
+
+
+def emitted(body: str) -> tuple[Schema, dict[str, str]]:
+    """A schema of the head and a body, and its files."""
+    schema, warnings = read_schema(Text("shared.yaml", (HEAD + body).encode()))
+    return schema, emit(check_source(schema, warnings, None), "shared.yaml")
+
+
+def calculation(body: str) -> str:
+    """What stands between the checks of the limits and the result, without indent."""
+    source = emitted(body)[1]["sizes.py"]
+    _, _, rest = source.partition("levers = Levers.from_env()\n\n")
+    lines = rest.partition("        sizes = cls(\n")[0].rstrip().split("\n")
+    return "\n".join(line.removeprefix("        ") for line in lines) + "\n"
+
+
+def check(body: str, expected: str) -> None:
+    assert calculation(body) == expected.removeprefix("\n")
+
+
+def test_equal_formulas_and_common_factors_are_computed_once() -> None:
+    check(
+        """
+buffers:
+  hidden: {doc: A., dtype: bf16, shape: [M, width]}
+  residual: {doc: A., dtype: bf16, shape: [M, width]}
+  scores: {doc: A., dtype: f32, shape: [width, M]}
+""",
+        """
+width = config.width
+M = tokens
+
+M_width = M * width
+hidden = M_width * 2
+residual = hidden
+scores = M_width * 4
+""",
+    )
+
+
+def test_the_factors_that_most_buffers_share_come_first() -> None:
+    check(
+        """
+buffers:
+  a: {doc: A., dtype: bf16, shape: [M, width]}
+  b: {doc: B., dtype: bf16, shape: [M, heads, width]}
+  c: {doc: C., dtype: bf16, shape: [M, experts]}
+  d: {doc: D., dtype: f64, shape: [M, 2, heads]}
+""",
+        """
+width = config.width
+heads = config.heads
+experts = config.experts
+M = tokens
+
+M_x2 = M * 2
+a = M_x2 * width
+b = a * heads
+c = M_x2 * experts
+d = M * heads * 16
+""",
+    )
+
+
+def test_one_branch_holds_all_that_a_gate_and_its_negation_decide_about() -> None:
+    check(
+        """
+buffers:
+  a: {doc: A., when: experts > 0, otherwise: "256", dtype: bf16, shape: [M, experts]}
+  b: {doc: B., dtype: bf16, shape: [M, width]}
+  c: {doc: C., when: experts == 0, dtype: bf16, shape: [M, heads]}
+  d: {doc: D., when: not experts == 0, dtype: f32, shape: [M, experts]}
+""",
+        """
+width = config.width
+experts = config.experts
+M = tokens
+
+if experts > 0:
+    M_experts = M * experts
+    a = M_experts * 2
+    c = 0
+    d = M_experts * 4
+else:
+    heads = config.heads
+    a = 256
+    c = M * heads * 2
+    d = 0
+b = M * width * 2
+""",
+    )
+
+
+def test_uses_under_a_gate_that_others_have_are_computed_in_its_branch() -> None:
+    check(
+        """
+buffers:
+  a:
+    doc: A.
+    dtype: bf16
+    uses:
+      wide: {doc: W., shape: [M, width]}
+      routed: {doc: R., when: experts > 0, shape: [M, experts]}
+  b:
+    doc: B.
+    dtype: bf16
+    min_bytes: 16
+    uses:
+      routed: {doc: R., when: experts > 0, shape: [M, experts]}
+      kept:
+        doc: K.
+        when: heads > 0
+        regions:
+          x: {doc: X., shape: [M, heads]}
+          y: {doc: Y., shape: [M, heads], align: 64}
+      lone: {doc: L., when: slots > 0, shape: [slots]}
+  c:
+    doc: C.
+    dtype: bf16
+    uses:
+      routed: {doc: R., when: experts > 0, shape: [M, experts]}
+      dense: {doc: D., when: experts == 0, shape: [M, width]}
+""",
+        """
+width = config.width
+heads = config.heads
+experts = config.experts
+M = tokens
+
+M_width_x2 = M * width * 2
+if experts > 0:
+    a_routed = M * experts * 2
+    c = a_routed
+else:
+    a_routed = 0
+    c = M_width_x2
+a = max(
+    # wide
+    M_width_x2,
+    # routed
+    a_routed,
+)
+if heads > 0:
+    b_kept_x = M * heads * 2
+    b_kept = (b_kept_x + 63) // 64 * 64 + b_kept_x
+else:
+    b_kept = 0
+b = max(
+    # routed
+    a_routed,
+    # kept
+    b_kept,
+    # lone
+    slots * 2 if slots > 0 else 0,
+    16,
+)
+""",
+    )
+
+
+def test_a_let_moves_where_it_is_read_unless_it_may_have_no_value() -> None:
+    check(
+        """
+let:
+  routed: {value: experts * heads, doc: Read under one gate.}
+  both: {value: width + heads, doc: Read under two.}
+  ratio: {value: 100 // slots, doc: It may have no value.}
+buffers:
+  a: {doc: A., when: experts > 0, bytes: M * routed * both}
+  b: {doc: B., when: heads > 0, bytes: M * both + ratio}
+""",
+        """
+width = config.width
+heads = config.heads
+experts = config.experts
+M = tokens
+both = width + heads
+ratio = floordiv(100, slots, "ratio: 100 // slots")
+
+if experts > 0:
+    routed = experts * heads
+    a = M * routed * both
+else:
+    a = 0
+b = M * both + ratio if heads > 0 else 0
+""",
+    )
+
+
+def test_a_conditional_let_computes_one_side() -> None:
+    body = """
+let:
+  auto: {value: "max(width, 1) * experts * 3", doc: Read on one side.}
+  split:
+    value: >-
+      max(width, 1) * heads if heads > 0
+      else auto + max(slots // max(experts, 1), 1) * experts * width
+    doc: Sides.
+buffers:
+  a: {doc: A., bytes: split * M}
+trims:
+  huge: {doc: Too many., when: split * M > 4096, buffers: [a]}
+  wide: {doc: Too wide., when: split * M > 8192 and width > 9, buffers: [a]}
+"""
+    check(
+        body,
+        """
+width = config.width
+heads = config.heads
+M = tokens
+if heads > 0:
+    split = max(width, 1) * heads
+else:
+    experts = config.experts
+    auto = max(width, 1) * experts * 3
+    split = auto + max(slots // max(experts, 1), 1) * experts * width
+
+a = split * M
+""",
+    )
+    source = emitted(body)[1]["sizes.py"]
+    assert "        # Too many.\n        if a > 4096:\n" in source
+    assert "        # Too wide.\n        if a > 8192 and width > 9:\n" in source
+
+
+def test_no_division_leaves_the_gate_that_makes_it_possible() -> None:
+    check(
+        """
+buffers:
+  a: {doc: A., when: heads > 0, bytes: M * (width // heads)}
+  b: {doc: B., when: heads > 0 and width > 1, bytes: width // heads + M}
+  c: {doc: C., when: experts == 0 or heads > 0 and width // heads > 2, bytes: M + 64}
+""",
+        """
+width = config.width
+heads = config.heads
+experts = config.experts
+M = tokens
+
+a = M * (width // heads) if heads > 0 else 0
+b = width // heads + M if heads > 0 and width > 1 else 0
+c = M + 64 if experts == 0 or (heads > 0 and width // heads > 2) else 0
+""",
+    )
+
+
+def test_no_division_leaves_the_side_of_a_conditional_that_makes_it_possible() -> None:
+    check(
+        """
+buffers:
+  a: {doc: A., when: slots > 0, bytes: (M // slots + 1) * (M // slots + 1)}
+  b: {doc: B., bytes: (M // slots if slots > 0 else width * heads) + width * heads}
+  c: {doc: C., bytes: "(M // slots if slots > 0 else 1) * max(1, M)"}
+""",
+        """
+width = config.width
+heads = config.heads
+M = tokens
+
+if slots > 0:
+    M_over_slots_plus_1 = M // slots + 1
+    a = M_over_slots_plus_1 * M_over_slots_plus_1
+else:
+    a = 0
+width_heads = width * heads
+b = (M // slots if slots > 0 else width_heads) + width_heads
+c = (M // slots if slots > 0 else 1) * max(1, M)
+""",
+    )
+
+
+def test_what_may_have_no_value_stays_on_its_side() -> None:
+    check(
+        """
+constants: {STEPS: {value: [8, 64], doc: Steps.}}
+buffers:
+  a:
+    doc: A.
+    when: slots > 0
+    otherwise: width // heads
+    bytes: "next_in(STEPS, width)"
+  b:
+    doc: B.
+    when: experts > 0
+    min_bytes: width // heads
+    bytes: "next_in(STEPS, width)"
+""",
+        """
+width = config.width
+heads = config.heads
+experts = config.experts
+
+if slots > 0:
+    a = next_in(STEPS, width, "a: next_in(STEPS, width)")
+else:
+    a = floordiv(width, heads, "a: width // heads")
+if experts > 0:
+    b = max(
+        next_in(STEPS, width, "b: next_in(STEPS, width)"),
+        floordiv(width, heads, "b: width // heads"),
+    )
+else:
+    b = 0
+""",
+    )
+
+
+def test_what_may_have_no_value_is_not_computed_early() -> None:
+    check(
+        """
+functions:
+  part: {parameters: {x: {doc: X.}}, value: x // heads, doc: A part.}
+buffers:
+  a: {doc: A., bytes: "1 if width > 3 else part(M)"}
+  b: {doc: B., bytes: width // experts}
+  c: {doc: C., bytes: part(M)}
+  d: {doc: D., bytes: part(M) + 1}
+  e: {doc: E., when: slots > 0, bytes: part(M)}
+""",
+        """
+width = config.width
+experts = config.experts
+M = tokens
+
+a = 1 if width > 3 else part(config, M)
+b = floordiv(width, experts, "b: width // experts")
+c = part(config, M)
+d = c + 1
+e = c if slots > 0 else 0
+""",
+    )
+
+
+def test_locals_are_called_by_what_they_hold() -> None:
+    check(
+        """
+constants:
+  BLOCK: {value: 128, doc: Elements of a block.}
+buffers:
+  a: {doc: A., bytes: "cdiv(width, BLOCK) + M"}
+  b: {doc: B., bytes: "M * cdiv(width, BLOCK)"}
+  c: {doc: C., bytes: "align(M, 64) * heads"}
+  d: {doc: D., bytes: "align(M, 64) + max(width, heads)"}
+  e: {doc: E., bytes: "align(M, 64) + M % 7 * max(width, heads)"}
+  f: {doc: F., bytes: "min(M * 512, heads * experts * 99, max(slots, M, 1)) + 1"}
+  g: {doc: G., bytes: "min(M * 512, heads * experts * 99, max(slots, M, 1)) * M"}
+""",
+        """
+width = config.width
+heads = config.heads
+experts = config.experts
+M = tokens
+
+cdiv_width_block = (width + BLOCK - 1) // BLOCK
+a = cdiv_width_block + M
+b = M * cdiv_width_block
+align_M_64 = (M + 63) // 64 * 64
+c = align_M_64 * heads
+max_width_heads = max(width, heads)
+d = align_M_64 + max_width_heads
+e = align_M_64 + M % 7 * max_width_heads
+f_part = min(M * 512, heads * experts * 99, max(slots, M, 1))
+f = f_part + 1
+g = f_part * M
+""",
+    )
+
+
+def test_locals_leave_the_names_of_a_schema_alone() -> None:
+    check(
+        """
+let:
+  M_width: {value: M + width, doc: A name that a local would have.}
+buffers:
+  a: {doc: A., bytes: M * width + M_width}
+  b: {doc: B., bytes: M * width * 2}
+""",
+        """
+width = config.width
+M = tokens
+M_width = M + width
+
+M_width_2 = M * width
+a = M_width_2 + M_width
+b = M_width_2 * 2
+""",
+    )
+
+
+# Formulas that share terms, some without a value where a divisor is 0.
+TERMS = (
+    "M * width",
+    "M * width * 2",
+    "width * heads * M",
+    "heads * 2 * M",
+    "M // heads",
+    "(M // slots) * width",
+    "(M // heads if heads > 0 else width)",
+    "(1 if slots > 0 and M // slots > 1 else M // 2)",
+    "max(M // max(heads, 1), width)",
+    "share",
+    "ratio",
+    "pick * M",
+    "double(width)",
+    "third(M)",
+    "M - width",
+    "cdiv(width, 4)",
+    "64",
+)
+GATES = (
+    "heads > 0",
+    "heads == 0",
+    "heads >= 1",
+    "not heads > 0",
+    "slots > 0",
+    "0 < slots and heads > 0",
+    "slots != 0 or M // heads > 2",
+    "heads > 0 and M // heads > 1",
+    "gated",
+    "not gated",
+)
+SHARED = """\
+  gated: {type: bool, doc: A switch.}
+let:
+  share: {value: width * heads + 1, doc: Total.}
+  ratio: {value: width // experts, doc: Undefined without experts.}
+  pick: {value: M // heads if heads > 0 else share, doc: Either.}
+functions:
+  double: {parameters: {x: {doc: X.}}, value: x * 2, doc: Twice.}
+  third: {parameters: {x: {doc: X.}}, value: x // heads, doc: A part.}
+buffers:
+"""
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> str:
+    """Buffers over few formulas and gates, so that they share many."""
+
+    def some(name: str, options: tuple[str, ...]) -> str:
+        return draw(st.sampled_from(("", *(f"{name}: {each}, " for each in options))))
+
+    def formula() -> str:
+        parts = draw(st.lists(st.sampled_from(TERMS), min_size=1, max_size=2))
+        return '"' + draw(st.sampled_from((" + ", " * "))).join(parts) + '"'
+
+    def extent() -> str:
+        kind = draw(st.sampled_from(("bytes", "shape", "regions")))
+        if kind == "bytes":
+            return f"bytes: {formula()}"
+        if kind == "shape":
+            return f"dtype: bf16, shape: [{formula()}, {formula()}]"
+        regions = ", ".join(
+            f"r{place}: {{doc: R., {some('when', GATES)}{some('align', ('16',))}"
+            f"bytes: {formula()}}}"
+            for place in range(draw(st.integers(2, 3)))
+        )
+        return f"dtype: u8, regions: {{{regions}}}"
+
+    entries = []
+    for place in range(draw(st.integers(3, 6))):
+        when = some("when", GATES)
+        other = f"otherwise: {formula()}, " if when and draw(st.booleans()) else ""
+        floor = f"min_bytes: {formula()}, " if draw(st.booleans()) else ""
+        whole = extent()
+        if draw(st.booleans()):
+            uses = ", ".join(
+                f"u{number}: {{doc: U., {some('when', GATES)}{extent()}}}"
+                for number in range(draw(st.integers(1, 3)))
+            )
+            whole = f"dtype: u8, uses: {{{uses}}}"
+        entries.append(f"  b{place}: {{doc: B., {when}{other}{floor}{whole}}}\n")
+    return SHARED + "".join(entries)
+
+
+def package_of(body: str, folder: Path) -> tuple[Schema, ModuleType]:
+    name = f"shared_{sha256(body.encode()).hexdigest()[:12]}"
+    schema = load(HEAD + body, "shared.yaml")
+    # Not checked: the checks refuse what surely has no value for the smallest inputs.
+    write(folder / name, emit(check_source(schema, (), None), "shared.yaml"))
+    importlib.invalidate_caches()
+    return schema, importlib.import_module(name)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    path = tmp_path_factory.mktemp("packages")
+    sys.path.insert(0, str(path))
+    yield path
+    sys.path.remove(str(path))
+
+
+def test_nothing_is_computed_that_a_gate_leaves_out(folder: Path) -> None:
+    existing: list[bool] = []
+
+    @settings(
+        max_examples=24,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(bodies())
+    def each(body: str) -> None:
+        schema, package = package_of(body, folder)
+        check_locals((folder / package.__name__ / "sizes.py").read_text())
+        for M, slots, width, heads, experts, gated in product(
+            (1, 5), (0, 2), (0, 3), (0, 2), (0, 1), (False, True)
+        ):
+            fields = {"width": width, "heads": heads, "experts": experts}
+            limits = {"tokens": M, "slots": slots}
+            found: object = None
+            try:
+                config = package.ModelConfig(**fields, gated=gated)
+                found = package.BufferSizes.from_config(config, **limits).as_dict()
+            except package.SizeError:
+                pass
+            expected: object = None
+            try:
+                config = {**fields, "gated": gated}
+                inputs = complete_inputs(schema, config, limits, {}, {})
+                sizes = size_arena(schema, inputs).buffers
+                expected = {each.name: each.nbytes for each in sizes}
+            except SizingError:
+                pass
+            assert found == expected, (body, fields, limits, gated)
+            existing.append(found is not None)
+
+    each()
+    assert 0.1 < sum(existing) / len(existing) < 0.9
+
+
+def check_locals(source: str) -> None:
+    """Every local of the calculation is read somewhere."""
+    (function,) = (
+        node
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef) and node.name == "from_config"
+    )
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    assert stored <= {node.id for node in names if isinstance(node.ctx, ast.Load)}
