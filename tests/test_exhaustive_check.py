@@ -33,11 +33,10 @@ MODULES = ("arena.py", "buffers.py", "shapes.py", "sizes.py")
 PROMISED = [
     ("arena.py", "", NAMES, 1),  # the order in a slab
     ("arena.py", "BufferArena", NAMES, 1),  # slots
-    ("arena.py", "_allocate", NAMES, 1),
+    ("arena.py", "_allocate", NAMES, 2),  # pointers, and their bytes
     ("arena.py", "_forget", NAMES, 1),
-    ("arena.py", "_free", NAMES, 1),  # release
-    ("arena.py", "_build", oracle.METRALE_ZERO_ALL, 1),
-    ("arena.py", "_build", oracle.METRALE_ZERO_PREFILL, 1),
+    ("arena.py", "_plan_zero_all", oracle.METRALE_ZERO_ALL, 1),
+    ("arena.py", "_plan_zero_prefill_essentials", oracle.METRALE_ZERO_PREFILL, 1),
     ("arena.py", "_plan_zero_all_rows", oracle.METRALE_ZERO_ALL, 1),
     ("arena.py", "_checksum_set", oracle.METRALE_CHECKSUM, 1),
     ("buffers.py", "", NAMES, 1),  # BUFFERS

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from .runtime.device import NULL
 from .runtime.layout import Region
-from .runtime.pointer import BufferPtr
+from .runtime.pointer import BufferPtr, released_arena
 from .uses import (
     GdnFlaScratchRegions,
     HcLowrankScratchGemmRegions,
@@ -60,6 +61,7 @@ class AttnOutputPtr(BufferPtr):
     """
 
     NULL: ClassVar[AttnOutputPtr]
+    RELEASED: ClassVar[AttnOutputPtr]
     _buffer = "attn_output"
     _label = "buffer arena"
 
@@ -106,6 +108,7 @@ class AttnOutputPtr(BufferPtr):
 
 
 AttnOutputPtr.NULL = AttnOutputPtr(0)
+AttnOutputPtr.RELEASED = AttnOutputPtr.bind(NULL, released_arena)
 
 
 class SsmQkvzPtr(BufferPtr):
@@ -115,6 +118,7 @@ class SsmQkvzPtr(BufferPtr):
     """
 
     NULL: ClassVar[SsmQkvzPtr]
+    RELEASED: ClassVar[SsmQkvzPtr]
     _buffer = "ssm_qkvz"
     _label = "buffer arena"
 
@@ -174,6 +178,7 @@ class SsmQkvzPtr(BufferPtr):
 
 
 SsmQkvzPtr.NULL = SsmQkvzPtr(0)
+SsmQkvzPtr.RELEASED = SsmQkvzPtr.bind(NULL, released_arena)
 
 
 class SsmBaPtr(BufferPtr):
@@ -183,6 +188,7 @@ class SsmBaPtr(BufferPtr):
     """
 
     NULL: ClassVar[SsmBaPtr]
+    RELEASED: ClassVar[SsmBaPtr]
     _buffer = "ssm_ba"
     _label = "buffer arena"
 
@@ -240,6 +246,7 @@ class SsmBaPtr(BufferPtr):
 
 
 SsmBaPtr.NULL = SsmBaPtr(0)
+SsmBaPtr.RELEASED = SsmBaPtr.bind(NULL, released_arena)
 
 
 class SsmDeinterleavedPtr(BufferPtr):
@@ -249,6 +256,7 @@ class SsmDeinterleavedPtr(BufferPtr):
     """
 
     NULL: ClassVar[SsmDeinterleavedPtr]
+    RELEASED: ClassVar[SsmDeinterleavedPtr]
     _buffer = "ssm_deinterleaved"
     _label = "buffer arena"
 
@@ -310,6 +318,7 @@ class SsmDeinterleavedPtr(BufferPtr):
 
 
 SsmDeinterleavedPtr.NULL = SsmDeinterleavedPtr(0)
+SsmDeinterleavedPtr.RELEASED = SsmDeinterleavedPtr.bind(NULL, released_arena)
 
 
 class SsmConvOutF32Ptr(BufferPtr):
@@ -319,6 +328,7 @@ class SsmConvOutF32Ptr(BufferPtr):
     """
 
     NULL: ClassVar[SsmConvOutF32Ptr]
+    RELEASED: ClassVar[SsmConvOutF32Ptr]
     _buffer = "ssm_conv_out_f32"
     _label = "buffer arena"
 
@@ -352,6 +362,7 @@ class SsmConvOutF32Ptr(BufferPtr):
 
 
 SsmConvOutF32Ptr.NULL = SsmConvOutF32Ptr(0)
+SsmConvOutF32Ptr.RELEASED = SsmConvOutF32Ptr.bind(NULL, released_arena)
 
 
 class ScratchPtr(BufferPtr):
@@ -361,6 +372,7 @@ class ScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[ScratchPtr]
+    RELEASED: ClassVar[ScratchPtr]
     _buffer = "scratch"
     _label = "buffer arena"
 
@@ -474,6 +486,7 @@ class ScratchPtr(BufferPtr):
 
 
 ScratchPtr.NULL = ScratchPtr(0)
+ScratchPtr.RELEASED = ScratchPtr.bind(NULL, released_arena)
 
 
 class ExpertGateOutPtr(BufferPtr):
@@ -483,6 +496,7 @@ class ExpertGateOutPtr(BufferPtr):
     """
 
     NULL: ClassVar[ExpertGateOutPtr]
+    RELEASED: ClassVar[ExpertGateOutPtr]
     _buffer = "expert_gate_out"
     _label = "buffer arena"
 
@@ -516,6 +530,7 @@ class ExpertGateOutPtr(BufferPtr):
 
 
 ExpertGateOutPtr.NULL = ExpertGateOutPtr(0)
+ExpertGateOutPtr.RELEASED = ExpertGateOutPtr.bind(NULL, released_arena)
 
 
 class ExpertUpOutPtr(BufferPtr):
@@ -525,6 +540,7 @@ class ExpertUpOutPtr(BufferPtr):
     """
 
     NULL: ClassVar[ExpertUpOutPtr]
+    RELEASED: ClassVar[ExpertUpOutPtr]
     _buffer = "expert_up_out"
     _label = "buffer arena"
 
@@ -558,6 +574,7 @@ class ExpertUpOutPtr(BufferPtr):
 
 
 ExpertUpOutPtr.NULL = ExpertUpOutPtr(0)
+ExpertUpOutPtr.RELEASED = ExpertUpOutPtr.bind(NULL, released_arena)
 
 
 class ExpertDownOutPtr(BufferPtr):
@@ -567,6 +584,7 @@ class ExpertDownOutPtr(BufferPtr):
     """
 
     NULL: ClassVar[ExpertDownOutPtr]
+    RELEASED: ClassVar[ExpertDownOutPtr]
     _buffer = "expert_down_out"
     _label = "buffer arena"
 
@@ -602,6 +620,7 @@ class ExpertDownOutPtr(BufferPtr):
 
 
 ExpertDownOutPtr.NULL = ExpertDownOutPtr(0)
+ExpertDownOutPtr.RELEASED = ExpertDownOutPtr.bind(NULL, released_arena)
 
 
 class HcLowrankScratchPtr(BufferPtr):
@@ -611,6 +630,7 @@ class HcLowrankScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[HcLowrankScratchPtr]
+    RELEASED: ClassVar[HcLowrankScratchPtr]
     _buffer = "hc_lowrank_scratch"
     _label = "buffer arena"
 
@@ -655,6 +675,7 @@ class HcLowrankScratchPtr(BufferPtr):
 
 
 HcLowrankScratchPtr.NULL = HcLowrankScratchPtr(0)
+HcLowrankScratchPtr.RELEASED = HcLowrankScratchPtr.bind(NULL, released_arena)
 
 
 class QsaSelectScratchPtr(BufferPtr):
@@ -664,6 +685,7 @@ class QsaSelectScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[QsaSelectScratchPtr]
+    RELEASED: ClassVar[QsaSelectScratchPtr]
     _buffer = "qsa_select_scratch"
     _label = "buffer arena"
 
@@ -700,6 +722,7 @@ class QsaSelectScratchPtr(BufferPtr):
 
 
 QsaSelectScratchPtr.NULL = QsaSelectScratchPtr(0)
+QsaSelectScratchPtr.RELEASED = QsaSelectScratchPtr.bind(NULL, released_arena)
 
 
 class GdnFlaScratchPtr(BufferPtr):
@@ -709,6 +732,7 @@ class GdnFlaScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[GdnFlaScratchPtr]
+    RELEASED: ClassVar[GdnFlaScratchPtr]
     _buffer = "gdn_fla_scratch"
     _label = "buffer arena"
 
@@ -745,6 +769,7 @@ class GdnFlaScratchPtr(BufferPtr):
 
 
 GdnFlaScratchPtr.NULL = GdnFlaScratchPtr(0)
+GdnFlaScratchPtr.RELEASED = GdnFlaScratchPtr.bind(NULL, released_arena)
 
 
 class SsdScratchPtr(BufferPtr):
@@ -754,6 +779,7 @@ class SsdScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[SsdScratchPtr]
+    RELEASED: ClassVar[SsdScratchPtr]
     _buffer = "ssd_scratch"
     _label = "buffer arena"
 
@@ -781,3 +807,4 @@ class SsdScratchPtr(BufferPtr):
 
 
 SsdScratchPtr.NULL = SsdScratchPtr(0)
+SsdScratchPtr.RELEASED = SsdScratchPtr.bind(NULL, released_arena)

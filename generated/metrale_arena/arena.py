@@ -45,9 +45,9 @@ from .runtime.errors import (
 )
 from .runtime.fill import fill
 from .runtime.memory import (
-    EMPTY_PLAN,
     Member,
     Placement,
+    Places,
     ZeroPlan,
     ZeroRange,
     new_clear,
@@ -111,7 +111,9 @@ SLAB_ORDER: Final = (
     "q2_act_q8",
     "ssm_rowwise_w_bf16",
 )
-_ALIGNS: Final = {name: info.align for name, info in BUFFERS.items()}
+_PLACES: Final = Places(
+    {name: info.align for name, info in BUFFERS.items()}, SLAB_ORDER
+)
 # Token counts whose shapes and zeroing plans are kept.
 _MAX_PLANS: Final = 1024
 
@@ -548,8 +550,10 @@ class BufferArena:
             levers=levers,
             target=target,
         ).checked()
-        for name, capacity in sizes.as_dict().items():
-            check_int(f"sizes.{name}", capacity)
+        if {*map(type, sizes)} != {int} or min(sizes) < 0:
+            # One by one, which takes longer, to name the one that is wrong.
+            for name, capacity in sizes.as_dict().items():
+                check_int(f"sizes.{name}", capacity)
         arena = cls.__new__(cls)
         arena._build(inputs, sizes, gpu, placement, reserve, debug)
         return arena
@@ -581,10 +585,12 @@ class BufferArena:
             gpu = HostBackend()
         self._gpu = gpu
         self._inputs = inputs
-        self._clear = new_clear(self._gpu)
+        self._clear = new_clear(gpu)
         self._guards: Guards | None = None
         self._shapes: dict[int, dict[str, Shapes]] = {}
-        self._forget()
+        self._zero_all: ZeroPlan | None = None
+        self._zero_all_rows: dict[int, ZeroPlan] = {}
+        self._zero_prefill_essentials: ZeroPlan | None = None
         max_blocks = (
             inputs.max_seq_len // inputs.kv_block_size + 1
             if inputs.kv_block_size > 0
@@ -596,11 +602,10 @@ class BufferArena:
         )
         self._memory = new_memory(
             placement,
-            self._gpu,
-            sizes.as_dict(),
+            gpu,
+            _PLACES,
+            sizes[:-1],
             check_int("reserve", reserve),
-            SLAB_ORDER,
-            _ALIGNS,
             self.label,
             guard_bytes(debug),
         )
@@ -615,35 +620,6 @@ class BufferArena:
             self._ssm_rowwise_w_bf16_slab = Slab(
                 "ssm_rowwise_w_bf16", self.ssm_rowwise_w_bf16, sizes.ssm_rowwise_w_bf16
             )
-            self._zero_all = self._memory.plan(
-                ("hidden_states", self.hidden_states, sizes.hidden_states),
-                ("residual", self.residual, sizes.residual),
-                ("norm_output", self.norm_output, sizes.norm_output),
-                ("qkv_output", self.qkv_output, sizes.qkv_output),
-                ("attn_output", self.attn_output, sizes.attn_output),
-                ("gate_logits", self.gate_logits, sizes.gate_logits),
-                ("moe_output", self.moe_output, sizes.moe_output),
-                ("logits", self.logits, sizes.logits),
-                ("ssm_qkvz", self.ssm_qkvz, sizes.ssm_qkvz),
-                ("ssm_ba", self.ssm_ba, sizes.ssm_ba),
-                ("ssm_deinterleaved", self.ssm_deinterleaved, sizes.ssm_deinterleaved),
-                ("ssm_gates", self.ssm_gates, sizes.ssm_gates),
-                ("ssm_conv_out_f32", self.ssm_conv_out_f32, sizes.ssm_conv_out_f32),
-                ("scratch", self.scratch, sizes.scratch),
-                ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
-                ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
-                ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
-                ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
-            )
-            self._zero_prefill_essentials = self._memory.plan(
-                ("hidden_states", self.hidden_states, sizes.hidden_states),
-                ("residual", self.residual, sizes.residual),
-                ("gate_logits", self.gate_logits, sizes.gate_logits),
-                ("moe_output", self.moe_output, sizes.moe_output),
-                ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
-                ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
-                ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
-            )
             self._log_sizes()
         except BaseException as error:
             self._released = True
@@ -652,116 +628,119 @@ class BufferArena:
             raise
 
     def _allocate(self) -> None:
-        memory, sizes = self._memory, self.sizes
+        (
+            self.hidden_states,
+            self.residual,
+            self.norm_output,
+            self.qkv_output,
+            attn_output,
+            self.gate_logits,
+            self.gate_logits_f32,
+            self.moe_router_in_f32,
+            self.moe_output,
+            self.logits,
+            ssm_qkvz,
+            ssm_ba,
+            ssm_deinterleaved,
+            self.ssm_gates,
+            ssm_conv_out_f32,
+            scratch,
+            expert_gate_out,
+            expert_up_out,
+            expert_down_out,
+            self.splitk_workspace,
+            self.o_latent,
+            self.norm_unit_w,
+            self.hc_streams,
+            self.hc_post,
+            self.hc_comb,
+            hc_lowrank_scratch,
+            qsa_select_scratch,
+            gdn_fla_scratch,
+            ssd_scratch,
+            self.token_ids,
+            self.ffn_act_q8,
+            self.ffn_act_a,
+            self.ffn_act_scale,
+            self.ffn_act_scale_kmajor,
+            self.ffn_gate_up_fused,
+            self.fp8_act,
+            moe_fp8_scratch,
+            self.fp8_act_scale,
+            self.fp8_act_scale_kmajor,
+            self.q2_dequant_scratch,
+            self.lora_xa,
+            self.lora_delta,
+            self.lora_hact,
+            self.lora_seq_slot,
+            self.q2_act_q8,
+            self.ssm_rowwise_w_bf16,
+        ) = self._memory.allocate()
+        (
+            self.hidden_states_bytes,
+            self.residual_bytes,
+            self.norm_output_bytes,
+            self.qkv_output_bytes,
+            self.attn_output_bytes,
+            self.gate_logits_bytes,
+            self.gate_logits_f32_bytes,
+            self.moe_router_in_f32_bytes,
+            self.moe_output_bytes,
+            self.logits_bytes,
+            self.ssm_qkvz_bytes,
+            self.ssm_ba_bytes,
+            self.ssm_deinterleaved_bytes,
+            self.ssm_gates_bytes,
+            self.ssm_conv_out_f32_bytes,
+            self.scratch_bytes,
+            self.expert_gate_out_bytes,
+            self.expert_up_out_bytes,
+            self.expert_down_out_bytes,
+            self.splitk_workspace_bytes,
+            self.o_latent_bytes,
+            self.norm_unit_w_bytes,
+            self.hc_streams_bytes,
+            self.hc_post_bytes,
+            self.hc_comb_bytes,
+            self.hc_lowrank_scratch_bytes,
+            self.qsa_select_scratch_bytes,
+            self.gdn_fla_scratch_bytes,
+            self.ssd_scratch_bytes,
+            self.token_ids_bytes,
+            self.ffn_act_q8_bytes,
+            self.ffn_act_a_bytes,
+            self.ffn_act_scale_bytes,
+            self.ffn_act_scale_kmajor_bytes,
+            self.ffn_gate_up_fused_bytes,
+            self.fp8_act_bytes,
+            self.moe_fp8_scratch_bytes,
+            self.fp8_act_scale_bytes,
+            self.fp8_act_scale_kmajor_bytes,
+            self.q2_dequant_scratch_bytes,
+            self.lora_xa_bytes,
+            self.lora_delta_bytes,
+            self.lora_hact_bytes,
+            self.lora_seq_slot_bytes,
+            self.q2_act_q8_bytes,
+            self.ssm_rowwise_w_bf16_bytes,
+            _,
+        ) = self.sizes
+        # Each of these has several things in it, and knows where they lie.
         arena = ref(self)
-        self.hidden_states = memory.take("hidden_states")
-        self.hidden_states_bytes = sizes.hidden_states
-        self.residual = memory.take("residual")
-        self.residual_bytes = sizes.residual
-        self.norm_output = memory.take("norm_output")
-        self.norm_output_bytes = sizes.norm_output
-        self.qkv_output = memory.take("qkv_output")
-        self.qkv_output_bytes = sizes.qkv_output
-        self.attn_output = AttnOutputPtr.bind(memory.take("attn_output"), arena)
-        self.attn_output_bytes = sizes.attn_output
-        self.gate_logits = memory.take("gate_logits")
-        self.gate_logits_bytes = sizes.gate_logits
-        self.gate_logits_f32 = memory.take("gate_logits_f32")
-        self.gate_logits_f32_bytes = sizes.gate_logits_f32
-        self.moe_router_in_f32 = memory.take("moe_router_in_f32")
-        self.moe_router_in_f32_bytes = sizes.moe_router_in_f32
-        self.moe_output = memory.take("moe_output")
-        self.moe_output_bytes = sizes.moe_output
-        self.logits = memory.take("logits")
-        self.logits_bytes = sizes.logits
-        self.ssm_qkvz = SsmQkvzPtr.bind(memory.take("ssm_qkvz"), arena)
-        self.ssm_qkvz_bytes = sizes.ssm_qkvz
-        self.ssm_ba = SsmBaPtr.bind(memory.take("ssm_ba"), arena)
-        self.ssm_ba_bytes = sizes.ssm_ba
-        self.ssm_deinterleaved = SsmDeinterleavedPtr.bind(
-            memory.take("ssm_deinterleaved"), arena
-        )
-        self.ssm_deinterleaved_bytes = sizes.ssm_deinterleaved
-        self.ssm_gates = memory.take("ssm_gates")
-        self.ssm_gates_bytes = sizes.ssm_gates
-        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.bind(
-            memory.take("ssm_conv_out_f32"), arena
-        )
-        self.ssm_conv_out_f32_bytes = sizes.ssm_conv_out_f32
-        self.scratch = ScratchPtr.bind(memory.take("scratch"), arena)
-        self.scratch_bytes = sizes.scratch
-        self.expert_gate_out = ExpertGateOutPtr.bind(
-            memory.take("expert_gate_out"), arena
-        )
-        self.expert_gate_out_bytes = sizes.expert_gate_out
-        self.expert_up_out = ExpertUpOutPtr.bind(memory.take("expert_up_out"), arena)
-        self.expert_up_out_bytes = sizes.expert_up_out
-        self.expert_down_out = ExpertDownOutPtr.bind(
-            memory.take("expert_down_out"), arena
-        )
-        self.expert_down_out_bytes = sizes.expert_down_out
-        self.splitk_workspace = memory.take("splitk_workspace")
-        self.splitk_workspace_bytes = sizes.splitk_workspace
-        self.o_latent = memory.take("o_latent")
-        self.o_latent_bytes = sizes.o_latent
-        self.norm_unit_w = memory.take("norm_unit_w")
-        self.norm_unit_w_bytes = sizes.norm_unit_w
-        self.hc_streams = memory.take("hc_streams")
-        self.hc_streams_bytes = sizes.hc_streams
-        self.hc_post = memory.take("hc_post")
-        self.hc_post_bytes = sizes.hc_post
-        self.hc_comb = memory.take("hc_comb")
-        self.hc_comb_bytes = sizes.hc_comb
-        self.hc_lowrank_scratch = HcLowrankScratchPtr.bind(
-            memory.take("hc_lowrank_scratch"), arena
-        )
-        self.hc_lowrank_scratch_bytes = sizes.hc_lowrank_scratch
-        self.qsa_select_scratch = QsaSelectScratchPtr.bind(
-            memory.take("qsa_select_scratch"), arena
-        )
-        self.qsa_select_scratch_bytes = sizes.qsa_select_scratch
-        self.gdn_fla_scratch = GdnFlaScratchPtr.bind(
-            memory.take("gdn_fla_scratch"), arena
-        )
-        self.gdn_fla_scratch_bytes = sizes.gdn_fla_scratch
-        self.ssd_scratch = SsdScratchPtr.bind(memory.take("ssd_scratch"), arena)
-        self.ssd_scratch_bytes = sizes.ssd_scratch
-        self.token_ids = memory.take("token_ids")
-        self.token_ids_bytes = sizes.token_ids
-        self.ffn_act_q8 = memory.take("ffn_act_q8")
-        self.ffn_act_q8_bytes = sizes.ffn_act_q8
-        self.ffn_act_a = memory.take("ffn_act_a")
-        self.ffn_act_a_bytes = sizes.ffn_act_a
-        self.ffn_act_scale = memory.take("ffn_act_scale")
-        self.ffn_act_scale_bytes = sizes.ffn_act_scale
-        self.ffn_act_scale_kmajor = memory.take("ffn_act_scale_kmajor")
-        self.ffn_act_scale_kmajor_bytes = sizes.ffn_act_scale_kmajor
-        self.ffn_gate_up_fused = memory.take("ffn_gate_up_fused")
-        self.ffn_gate_up_fused_bytes = sizes.ffn_gate_up_fused
-        self.fp8_act = memory.take("fp8_act")
-        self.fp8_act_bytes = sizes.fp8_act
-        self.moe_fp8_scratch = MoeFp8ScratchPtr.bind(
-            memory.take("moe_fp8_scratch"), arena
-        )
-        self.moe_fp8_scratch_bytes = sizes.moe_fp8_scratch
-        self.fp8_act_scale = memory.take("fp8_act_scale")
-        self.fp8_act_scale_bytes = sizes.fp8_act_scale
-        self.fp8_act_scale_kmajor = memory.take("fp8_act_scale_kmajor")
-        self.fp8_act_scale_kmajor_bytes = sizes.fp8_act_scale_kmajor
-        self.q2_dequant_scratch = memory.take("q2_dequant_scratch")
-        self.q2_dequant_scratch_bytes = sizes.q2_dequant_scratch
-        self.lora_xa = memory.take("lora_xa")
-        self.lora_xa_bytes = sizes.lora_xa
-        self.lora_delta = memory.take("lora_delta")
-        self.lora_delta_bytes = sizes.lora_delta
-        self.lora_hact = memory.take("lora_hact")
-        self.lora_hact_bytes = sizes.lora_hact
-        self.lora_seq_slot = memory.take("lora_seq_slot")
-        self.lora_seq_slot_bytes = sizes.lora_seq_slot
-        self.q2_act_q8 = memory.take("q2_act_q8")
-        self.q2_act_q8_bytes = sizes.q2_act_q8
-        self.ssm_rowwise_w_bf16 = memory.take("ssm_rowwise_w_bf16")
-        self.ssm_rowwise_w_bf16_bytes = sizes.ssm_rowwise_w_bf16
+        self.attn_output = AttnOutputPtr.bind(attn_output, arena)
+        self.ssm_qkvz = SsmQkvzPtr.bind(ssm_qkvz, arena)
+        self.ssm_ba = SsmBaPtr.bind(ssm_ba, arena)
+        self.ssm_deinterleaved = SsmDeinterleavedPtr.bind(ssm_deinterleaved, arena)
+        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.bind(ssm_conv_out_f32, arena)
+        self.scratch = ScratchPtr.bind(scratch, arena)
+        self.expert_gate_out = ExpertGateOutPtr.bind(expert_gate_out, arena)
+        self.expert_up_out = ExpertUpOutPtr.bind(expert_up_out, arena)
+        self.expert_down_out = ExpertDownOutPtr.bind(expert_down_out, arena)
+        self.hc_lowrank_scratch = HcLowrankScratchPtr.bind(hc_lowrank_scratch, arena)
+        self.qsa_select_scratch = QsaSelectScratchPtr.bind(qsa_select_scratch, arena)
+        self.gdn_fla_scratch = GdnFlaScratchPtr.bind(gdn_fla_scratch, arena)
+        self.ssd_scratch = SsdScratchPtr.bind(ssd_scratch, arena)
+        self.moe_fp8_scratch = MoeFp8ScratchPtr.bind(moe_fp8_scratch, arena)
 
     def _log_sizes(self) -> None:
         # Not at the top, as it loads more than the rest of the package does.
@@ -796,7 +775,6 @@ class BufferArena:
             )
 
     def _forget(self) -> None:
-        arena = ref(self)
         self.hidden_states = NULL
         self.hidden_states_bytes = 0
         self.residual = NULL
@@ -805,7 +783,7 @@ class BufferArena:
         self.norm_output_bytes = 0
         self.qkv_output = NULL
         self.qkv_output_bytes = 0
-        self.attn_output = AttnOutputPtr.bind(NULL, arena)
+        self.attn_output = AttnOutputPtr.RELEASED
         self.attn_output_bytes = 0
         self.gate_logits = NULL
         self.gate_logits_bytes = 0
@@ -817,23 +795,23 @@ class BufferArena:
         self.moe_output_bytes = 0
         self.logits = NULL
         self.logits_bytes = 0
-        self.ssm_qkvz = SsmQkvzPtr.bind(NULL, arena)
+        self.ssm_qkvz = SsmQkvzPtr.RELEASED
         self.ssm_qkvz_bytes = 0
-        self.ssm_ba = SsmBaPtr.bind(NULL, arena)
+        self.ssm_ba = SsmBaPtr.RELEASED
         self.ssm_ba_bytes = 0
-        self.ssm_deinterleaved = SsmDeinterleavedPtr.bind(NULL, arena)
+        self.ssm_deinterleaved = SsmDeinterleavedPtr.RELEASED
         self.ssm_deinterleaved_bytes = 0
         self.ssm_gates = NULL
         self.ssm_gates_bytes = 0
-        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.bind(NULL, arena)
+        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.RELEASED
         self.ssm_conv_out_f32_bytes = 0
-        self.scratch = ScratchPtr.bind(NULL, arena)
+        self.scratch = ScratchPtr.RELEASED
         self.scratch_bytes = 0
-        self.expert_gate_out = ExpertGateOutPtr.bind(NULL, arena)
+        self.expert_gate_out = ExpertGateOutPtr.RELEASED
         self.expert_gate_out_bytes = 0
-        self.expert_up_out = ExpertUpOutPtr.bind(NULL, arena)
+        self.expert_up_out = ExpertUpOutPtr.RELEASED
         self.expert_up_out_bytes = 0
-        self.expert_down_out = ExpertDownOutPtr.bind(NULL, arena)
+        self.expert_down_out = ExpertDownOutPtr.RELEASED
         self.expert_down_out_bytes = 0
         self.splitk_workspace = NULL
         self.splitk_workspace_bytes = 0
@@ -847,13 +825,13 @@ class BufferArena:
         self.hc_post_bytes = 0
         self.hc_comb = NULL
         self.hc_comb_bytes = 0
-        self.hc_lowrank_scratch = HcLowrankScratchPtr.bind(NULL, arena)
+        self.hc_lowrank_scratch = HcLowrankScratchPtr.RELEASED
         self.hc_lowrank_scratch_bytes = 0
-        self.qsa_select_scratch = QsaSelectScratchPtr.bind(NULL, arena)
+        self.qsa_select_scratch = QsaSelectScratchPtr.RELEASED
         self.qsa_select_scratch_bytes = 0
-        self.gdn_fla_scratch = GdnFlaScratchPtr.bind(NULL, arena)
+        self.gdn_fla_scratch = GdnFlaScratchPtr.RELEASED
         self.gdn_fla_scratch_bytes = 0
-        self.ssd_scratch = SsdScratchPtr.bind(NULL, arena)
+        self.ssd_scratch = SsdScratchPtr.RELEASED
         self.ssd_scratch_bytes = 0
         self.token_ids = NULL
         self.token_ids_bytes = 0
@@ -869,7 +847,7 @@ class BufferArena:
         self.ffn_gate_up_fused_bytes = 0
         self.fp8_act = NULL
         self.fp8_act_bytes = 0
-        self.moe_fp8_scratch = MoeFp8ScratchPtr.bind(NULL, arena)
+        self.moe_fp8_scratch = MoeFp8ScratchPtr.RELEASED
         self.moe_fp8_scratch_bytes = 0
         self.fp8_act_scale = NULL
         self.fp8_act_scale_bytes = 0
@@ -890,61 +868,13 @@ class BufferArena:
         self.ssm_rowwise_w_bf16 = NULL
         self.ssm_rowwise_w_bf16_bytes = 0
         self._ssm_rowwise_w_bf16_slab = Slab("ssm_rowwise_w_bf16", NULL, 0)
-        self._zero_all = EMPTY_PLAN
-        self._zero_all_rows: dict[int, ZeroPlan] = {}
-        self._zero_prefill_essentials = EMPTY_PLAN
+        self._zero_all = None
+        self._zero_all_rows = {}
+        self._zero_prefill_essentials = None
 
     def _free(self) -> tuple[tuple[str, Exception], ...]:
-        owned = (
-            ("hidden_states", self.hidden_states),
-            ("residual", self.residual),
-            ("norm_output", self.norm_output),
-            ("qkv_output", self.qkv_output),
-            ("attn_output", self.attn_output),
-            ("gate_logits", self.gate_logits),
-            ("gate_logits_f32", self.gate_logits_f32),
-            ("moe_router_in_f32", self.moe_router_in_f32),
-            ("moe_output", self.moe_output),
-            ("logits", self.logits),
-            ("ssm_qkvz", self.ssm_qkvz),
-            ("ssm_ba", self.ssm_ba),
-            ("ssm_deinterleaved", self.ssm_deinterleaved),
-            ("ssm_gates", self.ssm_gates),
-            ("ssm_conv_out_f32", self.ssm_conv_out_f32),
-            ("scratch", self.scratch),
-            ("expert_gate_out", self.expert_gate_out),
-            ("expert_up_out", self.expert_up_out),
-            ("expert_down_out", self.expert_down_out),
-            ("splitk_workspace", self.splitk_workspace),
-            ("o_latent", self.o_latent),
-            ("norm_unit_w", self.norm_unit_w),
-            ("hc_streams", self.hc_streams),
-            ("hc_post", self.hc_post),
-            ("hc_comb", self.hc_comb),
-            ("hc_lowrank_scratch", self.hc_lowrank_scratch),
-            ("qsa_select_scratch", self.qsa_select_scratch),
-            ("gdn_fla_scratch", self.gdn_fla_scratch),
-            ("ssd_scratch", self.ssd_scratch),
-            ("token_ids", self.token_ids),
-            ("ffn_act_q8", self.ffn_act_q8),
-            ("ffn_act_a", self.ffn_act_a),
-            ("ffn_act_scale", self.ffn_act_scale),
-            ("ffn_act_scale_kmajor", self.ffn_act_scale_kmajor),
-            ("ffn_gate_up_fused", self.ffn_gate_up_fused),
-            ("fp8_act", self.fp8_act),
-            ("moe_fp8_scratch", self.moe_fp8_scratch),
-            ("fp8_act_scale", self.fp8_act_scale),
-            ("fp8_act_scale_kmajor", self.fp8_act_scale_kmajor),
-            ("q2_dequant_scratch", self.q2_dequant_scratch),
-            ("lora_xa", self.lora_xa),
-            ("lora_delta", self.lora_delta),
-            ("lora_hact", self.lora_hact),
-            ("lora_seq_slot", self.lora_seq_slot),
-            ("q2_act_q8", self.q2_act_q8),
-            ("ssm_rowwise_w_bf16", self.ssm_rowwise_w_bf16),
-        )
         self._forget()
-        return self._memory.free(owned)
+        return self._memory.free()
 
     def release(self) -> None:
         """Free every buffer and set every accessor to NULL; a second call does nothing.
@@ -984,8 +914,33 @@ class BufferArena:
         ssm_conv_out_f32, scratch, expert_gate_out, expert_up_out, expert_down_out,
         splitk_workspace.
         """
+        self._clear(self._zero_all or self._plan_zero_all(), stream)
+
+    def _plan_zero_all(self) -> ZeroPlan:
         self._require_live("zero_all")
-        self._clear(self._zero_all, stream)
+        sizes = self.sizes
+        plan = self._memory.plan(
+            ("hidden_states", self.hidden_states, sizes.hidden_states),
+            ("residual", self.residual, sizes.residual),
+            ("norm_output", self.norm_output, sizes.norm_output),
+            ("qkv_output", self.qkv_output, sizes.qkv_output),
+            ("attn_output", self.attn_output, sizes.attn_output),
+            ("gate_logits", self.gate_logits, sizes.gate_logits),
+            ("moe_output", self.moe_output, sizes.moe_output),
+            ("logits", self.logits, sizes.logits),
+            ("ssm_qkvz", self.ssm_qkvz, sizes.ssm_qkvz),
+            ("ssm_ba", self.ssm_ba, sizes.ssm_ba),
+            ("ssm_deinterleaved", self.ssm_deinterleaved, sizes.ssm_deinterleaved),
+            ("ssm_gates", self.ssm_gates, sizes.ssm_gates),
+            ("ssm_conv_out_f32", self.ssm_conv_out_f32, sizes.ssm_conv_out_f32),
+            ("scratch", self.scratch, sizes.scratch),
+            ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
+            ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
+            ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
+            ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
+        )
+        self._zero_all = plan
+        return plan
 
     def zero_all_rows(self, stream: Stream, *, tokens: int) -> None:
         """zero_all, but only what a pass of `tokens` tokens can touch.
@@ -997,16 +952,14 @@ class BufferArena:
 
         Raise ConfigError for less than 1 token.
         """
-        self._require_live("zero_all_rows")
         plan = self._zero_all_rows.get(tokens) if type(tokens) is int else None
-        if plan is None:
-            plan = self._plan_zero_all_rows(tokens)
-        self._clear(plan, stream)
+        self._clear(plan or self._plan_zero_all_rows(tokens), stream)
 
     def _plan_zero_all_rows(self, tokens: int) -> ZeroPlan:
+        self._require_live("zero_all_rows")
         check_int("tokens", tokens, 1)
         if tokens >= self.max_batch_tokens:
-            return self._zero_all
+            return self._zero_all or self._plan_zero_all()
         rows = BufferSizes.from_config(
             self.config,
             max_batch_tokens=tokens,
@@ -1113,8 +1066,25 @@ class BufferArena:
         Members: hidden_states, residual, gate_logits, moe_output, expert_gate_out,
         expert_up_out, expert_down_out.
         """
+        self._clear(
+            self._zero_prefill_essentials or self._plan_zero_prefill_essentials(),
+            stream,
+        )
+
+    def _plan_zero_prefill_essentials(self) -> ZeroPlan:
         self._require_live("zero_prefill_essentials")
-        self._clear(self._zero_prefill_essentials, stream)
+        sizes = self.sizes
+        plan = self._memory.plan(
+            ("hidden_states", self.hidden_states, sizes.hidden_states),
+            ("residual", self.residual, sizes.residual),
+            ("gate_logits", self.gate_logits, sizes.gate_logits),
+            ("moe_output", self.moe_output, sizes.moe_output),
+            ("expert_gate_out", self.expert_gate_out, sizes.expert_gate_out),
+            ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
+            ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
+        )
+        self._zero_prefill_essentials = plan
+        return plan
 
     def zero_plan(
         self, tokens: int | None = None, *, method: str = "zero_all"
@@ -1130,9 +1100,11 @@ class BufferArena:
         if method == "zero_all":
             if tokens is not None:
                 return self._plan_zero_all_rows(tokens).shown
-            return self._zero_all.shown
+            plan = self._zero_all or self._plan_zero_all()
+            return plan.shown
         if method == "zero_prefill_essentials" and tokens is None:
-            return self._zero_prefill_essentials.shown
+            plan = self._zero_prefill_essentials or self._plan_zero_prefill_essentials()
+            return plan.shown
         raise ConfigError(f"zero_plan: no plan of {method!r} for {tokens} tokens")
 
     def carve_ssm_rowwise_w_bf16(self, nbytes: int) -> DevicePtr:

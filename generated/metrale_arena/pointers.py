@@ -7,8 +7,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from .layouts import MoeFp8Layout
+from .runtime.device import NULL
 from .runtime.layout import Region
-from .runtime.pointer import BufferPtr
+from .runtime.pointer import BufferPtr, released_arena
 from .uses import (
     GdnFlaScratchRegions,
     HcLowrankScratchGemmRegions,
@@ -62,6 +63,7 @@ class AttnOutputPtr(BufferPtr):
     """
 
     NULL: ClassVar[AttnOutputPtr]
+    RELEASED: ClassVar[AttnOutputPtr]
     _buffer = "attn_output"
     _label = "buffer arena"
 
@@ -108,6 +110,7 @@ class AttnOutputPtr(BufferPtr):
 
 
 AttnOutputPtr.NULL = AttnOutputPtr(0)
+AttnOutputPtr.RELEASED = AttnOutputPtr.bind(NULL, released_arena)
 
 
 class SsmQkvzPtr(BufferPtr):
@@ -117,6 +120,7 @@ class SsmQkvzPtr(BufferPtr):
     """
 
     NULL: ClassVar[SsmQkvzPtr]
+    RELEASED: ClassVar[SsmQkvzPtr]
     _buffer = "ssm_qkvz"
     _label = "buffer arena"
 
@@ -176,6 +180,7 @@ class SsmQkvzPtr(BufferPtr):
 
 
 SsmQkvzPtr.NULL = SsmQkvzPtr(0)
+SsmQkvzPtr.RELEASED = SsmQkvzPtr.bind(NULL, released_arena)
 
 
 class SsmBaPtr(BufferPtr):
@@ -185,6 +190,7 @@ class SsmBaPtr(BufferPtr):
     """
 
     NULL: ClassVar[SsmBaPtr]
+    RELEASED: ClassVar[SsmBaPtr]
     _buffer = "ssm_ba"
     _label = "buffer arena"
 
@@ -242,6 +248,7 @@ class SsmBaPtr(BufferPtr):
 
 
 SsmBaPtr.NULL = SsmBaPtr(0)
+SsmBaPtr.RELEASED = SsmBaPtr.bind(NULL, released_arena)
 
 
 class SsmDeinterleavedPtr(BufferPtr):
@@ -251,6 +258,7 @@ class SsmDeinterleavedPtr(BufferPtr):
     """
 
     NULL: ClassVar[SsmDeinterleavedPtr]
+    RELEASED: ClassVar[SsmDeinterleavedPtr]
     _buffer = "ssm_deinterleaved"
     _label = "buffer arena"
 
@@ -312,6 +320,7 @@ class SsmDeinterleavedPtr(BufferPtr):
 
 
 SsmDeinterleavedPtr.NULL = SsmDeinterleavedPtr(0)
+SsmDeinterleavedPtr.RELEASED = SsmDeinterleavedPtr.bind(NULL, released_arena)
 
 
 class SsmConvOutF32Ptr(BufferPtr):
@@ -321,6 +330,7 @@ class SsmConvOutF32Ptr(BufferPtr):
     """
 
     NULL: ClassVar[SsmConvOutF32Ptr]
+    RELEASED: ClassVar[SsmConvOutF32Ptr]
     _buffer = "ssm_conv_out_f32"
     _label = "buffer arena"
 
@@ -354,6 +364,7 @@ class SsmConvOutF32Ptr(BufferPtr):
 
 
 SsmConvOutF32Ptr.NULL = SsmConvOutF32Ptr(0)
+SsmConvOutF32Ptr.RELEASED = SsmConvOutF32Ptr.bind(NULL, released_arena)
 
 
 class ScratchPtr(BufferPtr):
@@ -363,6 +374,7 @@ class ScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[ScratchPtr]
+    RELEASED: ClassVar[ScratchPtr]
     _buffer = "scratch"
     _label = "buffer arena"
 
@@ -476,6 +488,7 @@ class ScratchPtr(BufferPtr):
 
 
 ScratchPtr.NULL = ScratchPtr(0)
+ScratchPtr.RELEASED = ScratchPtr.bind(NULL, released_arena)
 
 
 class ExpertGateOutPtr(BufferPtr):
@@ -485,6 +498,7 @@ class ExpertGateOutPtr(BufferPtr):
     """
 
     NULL: ClassVar[ExpertGateOutPtr]
+    RELEASED: ClassVar[ExpertGateOutPtr]
     _buffer = "expert_gate_out"
     _label = "buffer arena"
 
@@ -518,6 +532,7 @@ class ExpertGateOutPtr(BufferPtr):
 
 
 ExpertGateOutPtr.NULL = ExpertGateOutPtr(0)
+ExpertGateOutPtr.RELEASED = ExpertGateOutPtr.bind(NULL, released_arena)
 
 
 class ExpertUpOutPtr(BufferPtr):
@@ -527,6 +542,7 @@ class ExpertUpOutPtr(BufferPtr):
     """
 
     NULL: ClassVar[ExpertUpOutPtr]
+    RELEASED: ClassVar[ExpertUpOutPtr]
     _buffer = "expert_up_out"
     _label = "buffer arena"
 
@@ -560,6 +576,7 @@ class ExpertUpOutPtr(BufferPtr):
 
 
 ExpertUpOutPtr.NULL = ExpertUpOutPtr(0)
+ExpertUpOutPtr.RELEASED = ExpertUpOutPtr.bind(NULL, released_arena)
 
 
 class ExpertDownOutPtr(BufferPtr):
@@ -569,6 +586,7 @@ class ExpertDownOutPtr(BufferPtr):
     """
 
     NULL: ClassVar[ExpertDownOutPtr]
+    RELEASED: ClassVar[ExpertDownOutPtr]
     _buffer = "expert_down_out"
     _label = "buffer arena"
 
@@ -604,6 +622,7 @@ class ExpertDownOutPtr(BufferPtr):
 
 
 ExpertDownOutPtr.NULL = ExpertDownOutPtr(0)
+ExpertDownOutPtr.RELEASED = ExpertDownOutPtr.bind(NULL, released_arena)
 
 
 class HcLowrankScratchPtr(BufferPtr):
@@ -613,6 +632,7 @@ class HcLowrankScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[HcLowrankScratchPtr]
+    RELEASED: ClassVar[HcLowrankScratchPtr]
     _buffer = "hc_lowrank_scratch"
     _label = "buffer arena"
 
@@ -657,6 +677,7 @@ class HcLowrankScratchPtr(BufferPtr):
 
 
 HcLowrankScratchPtr.NULL = HcLowrankScratchPtr(0)
+HcLowrankScratchPtr.RELEASED = HcLowrankScratchPtr.bind(NULL, released_arena)
 
 
 class QsaSelectScratchPtr(BufferPtr):
@@ -666,6 +687,7 @@ class QsaSelectScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[QsaSelectScratchPtr]
+    RELEASED: ClassVar[QsaSelectScratchPtr]
     _buffer = "qsa_select_scratch"
     _label = "buffer arena"
 
@@ -702,6 +724,7 @@ class QsaSelectScratchPtr(BufferPtr):
 
 
 QsaSelectScratchPtr.NULL = QsaSelectScratchPtr(0)
+QsaSelectScratchPtr.RELEASED = QsaSelectScratchPtr.bind(NULL, released_arena)
 
 
 class GdnFlaScratchPtr(BufferPtr):
@@ -711,6 +734,7 @@ class GdnFlaScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[GdnFlaScratchPtr]
+    RELEASED: ClassVar[GdnFlaScratchPtr]
     _buffer = "gdn_fla_scratch"
     _label = "buffer arena"
 
@@ -747,6 +771,7 @@ class GdnFlaScratchPtr(BufferPtr):
 
 
 GdnFlaScratchPtr.NULL = GdnFlaScratchPtr(0)
+GdnFlaScratchPtr.RELEASED = GdnFlaScratchPtr.bind(NULL, released_arena)
 
 
 class SsdScratchPtr(BufferPtr):
@@ -756,6 +781,7 @@ class SsdScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[SsdScratchPtr]
+    RELEASED: ClassVar[SsdScratchPtr]
     _buffer = "ssd_scratch"
     _label = "buffer arena"
 
@@ -783,6 +809,7 @@ class SsdScratchPtr(BufferPtr):
 
 
 SsdScratchPtr.NULL = SsdScratchPtr(0)
+SsdScratchPtr.RELEASED = SsdScratchPtr.bind(NULL, released_arena)
 
 
 class MoeFp8ScratchPtr(BufferPtr):
@@ -792,6 +819,7 @@ class MoeFp8ScratchPtr(BufferPtr):
     """
 
     NULL: ClassVar[MoeFp8ScratchPtr]
+    RELEASED: ClassVar[MoeFp8ScratchPtr]
     _buffer = "moe_fp8_scratch"
     _label = "buffer arena"
 
@@ -813,3 +841,4 @@ class MoeFp8ScratchPtr(BufferPtr):
 
 
 MoeFp8ScratchPtr.NULL = MoeFp8ScratchPtr(0)
+MoeFp8ScratchPtr.RELEASED = MoeFp8ScratchPtr.bind(NULL, released_arena)

@@ -267,16 +267,15 @@ class _ArenaLowering(BufferLowering):
         arena.add("runtime.backend", "GpuBackend", "Stream")
         arena.add("runtime.checksum", "ChecksumReport", "checksum_buffer")
         arena.add("runtime.debug", "Debug", "Guards", "Overrun", "guard_bytes")
-        arena.add("runtime.device", "NULL", "DevicePtr")
+        arena.add("runtime.device", "DevicePtr")
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
         arena.add("runtime.errors", "format_bytes", "spelling_hint")
         arena.add("inputs", "Inputs")
         arena.add("runtime.numeric", "check_int")
-        arena.add("runtime.memory", "Member", "Placement", "new_clear", "new_memory")
+        arena.add("runtime.memory", "Member", "Placement", "Places")
+        arena.add("runtime.memory", "new_clear", "new_memory")
         if self.schema.groups:
-            arena.add("runtime.memory", "EMPTY_PLAN", "ZeroRange")
-        if any(group.rows_method for group in self.schema.groups):
-            arena.add("runtime.memory", "ZeroPlan")
+            arena.add("runtime.memory", "ZeroPlan", "ZeroRange")
         if any(buffer.zero_regions for buffer in self.schema.buffers):
             arena.add("runtime.regions", "region_runs")
         arena.add("runtime.tensor", "TensorView")
@@ -286,6 +285,7 @@ class _ArenaLowering(BufferLowering):
         arena.add("target", "DEFAULT_TARGET", "Target")
         arena.add("uses", "USES", "required_bytes")
         if any(buffer.carve for buffer in self.schema.buffers):
+            arena.add("runtime.device", "NULL")
             arena.add("runtime.slab", "Slab")
         if any(buffer.init is not None for buffer in self.schema.buffers):
             arena.add("runtime.fill", "fill")

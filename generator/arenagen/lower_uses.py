@@ -32,11 +32,13 @@ class UseLowering(LayoutLowering):
     def pointer(self, buffer: Buffer) -> PointerView | None:
         """The pointer class of a buffer, unless it is one shape or some bytes."""
         if isinstance(buffer.extent, Shape | Bytes):
+            self.modules["arena"].add("runtime.device", "NULL")
             return None
         parts = tuple(self.part(buffer, *each) for each in buffer_extents(buffer))
         class_name = naming.pointer_class(buffer.name)
         pointers = self.modules["pointers"]
-        pointers.add("runtime.pointer", "BufferPtr")
+        pointers.add("runtime.device", "NULL")
+        pointers.add("runtime.pointer", "BufferPtr", "released_arena")
         for part in parts:
             pointers.add("uses", part.place)
             module = "uses" if part.record else "layouts"

@@ -7,14 +7,14 @@ spelled in more than one way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from .formula import Call, Expr, IfElse, spell
+from .record import record
 from .settled import WIDTH
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assign:
     """`name = value`.
 
@@ -28,7 +28,7 @@ class Assign:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Branch:
     """`if condition: then` with an `else`; each side gives the same names a value.
 
@@ -43,7 +43,7 @@ class Branch:
 Statement: TypeAlias = Assign | Branch
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SizesCode:
     """The body of the size calculator.
 

@@ -133,6 +133,30 @@ class SupportsRangeMemset(Protocol):
 
 
 @runtime_checkable
+class SupportsManyAllocations(Protocol):
+    """A backend that allocates and frees many buffers at a lower cost than each alone.
+
+    Optional, as SupportsRangeMemset is, and for the same reason.
+    """
+
+    def alloc_many(self, sizes: Sequence[int], pointers: list[DevicePtr]) -> None:
+        """Append to `pointers` what `alloc` returns for each of the sizes, in order.
+
+        When it raises, what `pointers` has by then is allocated, and the caller's to
+        free.
+        """
+        ...
+
+    def free_many(self, pointers: Sequence[DevicePtr]) -> list[tuple[int, Exception]]:
+        """Attempt to `free` every pointer; return the place of each that failed, and
+        why, in order.
+
+        An interrupt, such as KeyboardInterrupt, is raised when all were attempted.
+        """
+        ...
+
+
+@runtime_checkable
 class SupportsViews(Protocol):
     """A backend that says where its memory lies; optional, for tensor views."""
 
@@ -140,3 +164,22 @@ class SupportsViews(Protocol):
     def dlpack_device(self) -> tuple[int, int]:
         """The device as DLPack numbers it: (1, 0) is the host, (2, n) CUDA device n."""
         ...
+
+
+def free_each(
+    gpu: GpuBackend, pointers: Sequence[DevicePtr]
+) -> list[tuple[int, Exception]]:
+    """What `free_many` does, by `free`."""
+    failures: list[tuple[int, Exception]] = []
+    interrupt: BaseException | None = None
+    for place, ptr in enumerate(pointers):
+        try:
+            gpu.free(ptr)
+        except Exception as error:  # noqa: BLE001
+            failures.append((place, error))
+        except BaseException as stop:  # noqa: BLE001
+            # What comes after it would be out of reach for good.
+            interrupt = stop
+    if interrupt is not None:
+        raise interrupt
+    return failures

@@ -7,11 +7,12 @@ a backend promises is had by allocating the difference more, and rounding up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
+from operator import mod
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
-from .backend import ALIGNMENT, GpuBackend, Stream
+from .backend import ALIGNMENT, GpuBackend, Stream, free_each
 from .device import NULL, DevicePtr
 from .errors import AllocationError, BackendError, ClearError, ConfigError
 from .regions import RegionRun
@@ -57,14 +58,32 @@ class ZeroPlan:
         self.prepared = prepared
 
 
-EMPTY_PLAN = ZeroPlan((), (), ())
+class Places:
+    """What placing has to know of a package's buffers, worked out once.
+
+    names, aligns: of the buffers, in the order of the schema.
+    slab: where each stands in `names`, in the order of a slab.
+    widest: the largest alignment.
+    """
+
+    __slots__ = ("aligns", "names", "slab", "widest")
+
+    def __init__(self, aligns: Mapping[str, int], slab_order: Sequence[str]) -> None:
+        self.names = tuple(aligns)
+        self.aligns = tuple(aligns.values())
+        at = {name: place for place, name in enumerate(self.names)}
+        self.slab = tuple(at[name] for name in slab_order)
+        self.widest = max(self.aligns, default=ALIGNMENT)
 
 
 class Memory(Protocol):
     """The allocations of one arena."""
 
-    def take(self, name: str) -> DevicePtr:
-        """The pointer of a buffer, NULL for one of 0 bytes."""
+    def allocate(self) -> list[DevicePtr]:
+        """The pointers of all buffers, in order; NULL for one of 0 bytes.
+
+        What was allocated before an error is still there, for `free`.
+        """
         ...
 
     def room(self, name: str) -> int:
@@ -74,8 +93,8 @@ class Memory(Protocol):
         """
         ...
 
-    def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
-        """Free every pointer, whatever earlier frees raised; return the failures."""
+    def free(self) -> Failures:
+        """Free everything, whatever earlier frees raised; return the failures."""
         ...
 
     def plan(self, *members: Member, regions: Sequence[RegionRun] = ()) -> ZeroPlan:
@@ -86,60 +105,102 @@ class Memory(Protocol):
         ...
 
 
-class SeparateMemory:
+class _Allocations:
+    """What a memory holds of a backend: gets it, and gives it back."""
+
+    def __init__(self, gpu: GpuBackend, places: Places, sizes: tuple[int, ...]) -> None:
+        self._gpu = gpu
+        self._places = places
+        self._sizes = sizes
+        self._allocations: list[DevicePtr] = []
+
+    def _labels(self) -> list[str]:
+        """What errors call the allocations."""
+        raise NotImplementedError
+
+    def _sizes_by_name(self) -> dict[str, int]:
+        return dict(zip(self._places.names, self._sizes, strict=True))
+
+    def _preflight(self, asked: int, reserve: int) -> None:
+        gpu = self._gpu
+        free = gpu.free_memory()
+        if asked + reserve > free:
+            total, sizes = gpu.total_memory(), self._sizes_by_name()
+            raise AllocationError.from_sizes(None, asked, free, total, sizes, reserve)
+
+    def _allocate(self, asked: list[int]) -> None:
+        """Get an allocation for each number of bytes, until one fails."""
+        gpu, found = self._gpu, self._allocations
+        alloc_many = getattr(gpu, "alloc_many", None)
+        try:
+            if alloc_many is not None:
+                alloc_many(asked, found)
+                return
+            for nbytes in asked:
+                ptr = gpu.alloc(nbytes)
+                if not ptr:
+                    raise BackendError(f"alloc: NULL for {nbytes} bytes")
+                # A backend may give a plain int.
+                found.append(ptr if type(ptr) is DevicePtr else DevicePtr(ptr))
+        except Exception as error:
+            # A backend of many may fail when all are there.
+            failed = min(len(found), len(asked) - 1)
+            free, total = _memory_of(gpu)
+            # The driver's own call and status, where the backend put a word round them.
+            why = str(error.__cause__ or error)
+            label, sizes = self._labels()[failed], self._sizes_by_name()
+            raise AllocationError.from_sizes(
+                label, asked[failed], free, total, sizes, why=why
+            ) from error
+
+    def free(self) -> Failures:
+        """Free every allocation; return the failures in order."""
+        owned, self._allocations = self._allocations, []
+        failures = _free_all(self._gpu, owned) if owned else []
+        if not failures:
+            return ()
+        labels = self._labels()
+        return tuple((labels[place], error) for place, error in failures)
+
+
+class SeparateMemory(_Allocations):
     """One allocation a buffer."""
 
     def __init__(
-        self,
-        gpu: GpuBackend,
-        sizes: Mapping[str, int],
-        reserve: int,
-        aligns: Mapping[str, int],
+        self, gpu: GpuBackend, places: Places, sizes: tuple[int, ...], reserve: int
     ) -> None:
         """Raise AllocationError when the buffers and `reserve` bytes do not fit."""
-        self._gpu = gpu
-        self._sizes = sizes
-        self._aligns = aligns
-        # The allocations of buffers that begin behind the start of their own.
-        self._bases: dict[str, DevicePtr] = {}
-        spare = sum(
-            align - ALIGNMENT
-            for name, align in aligns.items()
-            if align > ALIGNMENT and sizes[name]
-        )
-        _preflight(gpu, sum(sizes.values()) + spare, sizes, reserve)
+        super().__init__(gpu, places, sizes)
+        # What is asked of the backend: the sizes, and what rounding up takes.
+        self._asked = sizes
+        if places.widest > ALIGNMENT:
+            self._asked = tuple(
+                nbytes and nbytes + max(align - ALIGNMENT, 0)
+                for nbytes, align in zip(sizes, places.aligns, strict=True)
+            )
+        self._preflight(sum(self._asked), reserve)
 
-    def take(self, name: str) -> DevicePtr:
-        """Allocate a buffer; nothing is asked of the backend for 0 bytes.
+    def _labels(self) -> list[str]:
+        return [name for name, nbytes in self._sizes_by_name().items() if nbytes]
+
+    def allocate(self) -> list[DevicePtr]:
+        """Allocate every buffer; nothing is asked of the backend for 0 bytes.
 
         Raise AllocationError with the buffer, its bytes, the memory that was free and
         the largest buffers; its cause is what the backend raised. Raise BackendError
         for an address that is not aligned as the buffer is, or as ALIGNMENT promises.
         """
-        nbytes = self._sizes[name]
-        if not nbytes:
-            return NULL
-        align = self._aligns[name]
-        spare = align - ALIGNMENT if align > ALIGNMENT else 0
-        base = _allocate(self._gpu, name, nbytes + spare, self._sizes)
-        if not base % align:
-            return base
-        promised = min(align, ALIGNMENT)
-        if base % promised:
-            raise _misaligned(self._gpu, name, base, promised)
-        self._bases[name] = base
-        return base.offset(-base % align)
+        self._allocate([nbytes for nbytes in self._asked if nbytes])
+        found = iter(self._allocations)
+        pointers = [next(found) if nbytes else NULL for nbytes in self._sizes]
+        places = self._places
+        if any(map(mod, pointers, places.aligns)):
+            return [*map(_rounded, places.names, pointers, places.aligns)]
+        return pointers
 
     def room(self, name: str) -> int:
         """The bytes of the buffer's allocation."""
-        return self._sizes[name]
-
-    def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
-        """Free every pointer that is not NULL; return the failures in order."""
-        bases = self._bases
-        if bases:
-            owned = [(name, bases.pop(name, ptr)) for name, ptr in owned]
-        return _free_all(self._gpu, owned)
+        return self._sizes_by_name()[name]
 
     def plan(self, *members: Member, regions: Sequence[RegionRun] = ()) -> ZeroPlan:
         """One memset a member: allocations are never merged, even side by side."""
@@ -151,67 +212,84 @@ class SeparateMemory:
         return ZeroPlan(ranges, shown, _prepare(self._gpu, ranges))
 
 
-class SlabMemory:
+class SlabMemory(_Allocations):
     """One allocation for all buffers, at aligned offsets."""
 
     def __init__(
         self,
         gpu: GpuBackend,
-        sizes: Mapping[str, int],
+        places: Places,
+        sizes: tuple[int, ...],
         reserve: int,
-        order: Sequence[str],
-        aligns: Mapping[str, int],
         label: str,
     ) -> None:
-        """Lay the buffers out in `order`, each at a multiple of its alignment.
+        """Lay the buffers out in the order of a slab, each at its alignment.
 
         `label` names the slab in errors. Raise AllocationError when the slab and
         `reserve` bytes do not fit.
         """
-        self._gpu = gpu
-        self._sizes = sizes
-        self._offsets: dict[str, int] = {}
-        end = 0
-        for name in order:
-            if sizes[name]:
-                start = -(-end // aligns[name]) * aligns[name]
-                self._offsets[name] = start
-                end = start + sizes[name]
-        self._next = dict(pairwise(self._offsets))
-        self._end = end
+        super().__init__(gpu, places, sizes)
         self._label = f"{label} slab"
-        most = max((aligns[name] for name in self._offsets), default=ALIGNMENT)
-        spare = max(most - ALIGNMENT, 0)
-        self._allocation = NULL
-        _preflight(gpu, end and end + spare, sizes, reserve)
-        if end:
-            self._allocation = _allocate(gpu, self._label, end + spare, sizes)
-            self._check_allocation(aligns)
+        aligns = places.aligns
+        self._offsets = [0] * len(sizes)
+        end = 0
+        for place in places.slab:
+            nbytes = sizes[place]
+            if nbytes:
+                align = aligns[place]
+                end += -end % align
+                self._offsets[place] = end
+                end += nbytes
+        self._end = end
+        # What the whole slab begins at a multiple of.
+        self._align = ALIGNMENT
+        if places.widest > ALIGNMENT:
+            pairs = zip(aligns, sizes, strict=True)
+            self._align = max(ALIGNMENT, *(align for align, size in pairs if size))
         # Where the first buffer begins.
-        self._base = DevicePtr(self._allocation + -self._allocation % most)
+        self._base = NULL
+        self._preflight(end and end + self._align - ALIGNMENT, reserve)
 
-    def _check_allocation(self, aligns: Mapping[str, int]) -> None:
-        ptr = self._allocation
-        for name in self._offsets:
-            promised = min(aligns[name], ALIGNMENT)
-            if ptr % promised:
-                raise _misaligned(self._gpu, self._label, ptr, promised, name)
+    def _labels(self) -> list[str]:
+        return [self._label]
 
-    def take(self, name: str) -> DevicePtr:
-        """The pointer of a buffer inside the slab."""
-        offset = self._offsets.get(name)
-        return NULL if offset is None else self._base.offset(offset)
+    def allocate(self) -> list[DevicePtr]:
+        """Allocate the slab; the pointers of the buffers inside.
+
+        Raise AllocationError for what the backend raises, and BackendError for an
+        address that is not aligned as a buffer is, or as ALIGNMENT promises.
+        """
+        if not self._end:
+            return [NULL] * len(self._sizes)
+        self._allocate([self._end + self._align - ALIGNMENT])
+        base = self._allocations[0]
+        if base % ALIGNMENT:
+            self._check_promise(base)
+        elif base % self._align:
+            base = base.offset(-base % self._align)
+        self._base = base
+        return [
+            DevicePtr(base + offset) if nbytes else NULL
+            for offset, nbytes in zip(self._offsets, self._sizes, strict=True)
+        ]
+
+    def _check_promise(self, ptr: DevicePtr) -> None:
+        aligns = dict(zip(self._places.names, self._places.aligns, strict=True))
+        for name in self._starts():
+            _check_promise(self._label, ptr, aligns[name], name)
+
+    def _starts(self) -> dict[str, int]:
+        """The offset of each buffer that exists, in order of address."""
+        names = self._places.names
+        live = (place for place in self._places.slab if self._sizes[place])
+        return {names[place]: self._offsets[place] for place in live}
 
     def room(self, name: str) -> int:
         """Bytes from the start of a buffer to the next one, or to the slab's end."""
-        following = self._next.get(name)
-        end = self._end if following is None else self._offsets[following]
-        return end - self._offsets[name]
-
-    def free(self, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
-        """Free the slab; the buffers inside have nothing of their own."""
-        ptr, self._allocation = self._allocation, NULL
-        return _free_all(self._gpu, [(self._label, ptr)])
+        starts = self._starts()
+        following = dict(pairwise(starts)).get(name)
+        end = self._end if following is None else starts[following]
+        return end - starts[name]
 
     def plan(self, *members: Member, regions: Sequence[RegionRun] = ()) -> ZeroPlan:
         """One memset a run of members that lie side by side and are cleared whole.
@@ -226,10 +304,12 @@ class SlabMemory:
         for run in regions:
             piece = (run.names, run.offset, run.nbytes)
             pieces.setdefault(run.buffer, []).append(piece)
+        starts, sizes = self._starts(), self._sizes_by_name()
+        following = dict(pairwise(starts))
         shown: list[ZeroRange] = []
         # The buffer up to whose start all is cleared.
         reached: str | None = None
-        for buffer, start in self._offsets.items():
+        for buffer, start in starts.items():
             for names, offset, nbytes in pieces.get(buffer, ()):
                 if reached == buffer and offset == 0:
                     last = shown[-1]
@@ -237,8 +317,8 @@ class SlabMemory:
                     shown[-1] = ZeroRange((*last.buffers, *names), last.offset, length)
                 else:
                     shown.append(ZeroRange(names, start + offset, nbytes))
-                whole = offset + nbytes == self._sizes[buffer]
-                reached = self._next.get(buffer) if whole else None
+                whole = offset + nbytes == sizes[buffer]
+                reached = following.get(buffer) if whole else None
         ranges = tuple(
             (self._base.offset(offset), nbytes) for _, offset, nbytes in shown
         )
@@ -248,24 +328,24 @@ class SlabMemory:
 def new_memory(
     placement: Placement,
     gpu: GpuBackend,
-    sizes: Mapping[str, int],
+    places: Places,
+    sizes: tuple[int, ...],
     reserve: int,
-    order: Sequence[str],
-    aligns: Mapping[str, int],
     label: str,
     guard: int = 0,
 ) -> Memory:
     """The memory of an arena. Raise ConfigError for an unknown placement.
 
+    sizes: bytes of the buffers, in the order of `places`.
     guard: bytes to allocate behind every buffer beside its own. With any, no buffer
         is cleared whole by its own size, so that a plan never merges two over a guard.
     """
     if guard:
-        sizes = {name: nbytes and nbytes + guard for name, nbytes in sizes.items()}
+        sizes = tuple(nbytes and nbytes + guard for nbytes in sizes)
     if placement == "separate":
-        return SeparateMemory(gpu, sizes, reserve, aligns)
+        return SeparateMemory(gpu, places, sizes, reserve)
     if placement == "slab":
-        return SlabMemory(gpu, sizes, reserve, order, aligns, label)
+        return SlabMemory(gpu, places, sizes, reserve, label)
     raise ConfigError(f"placement: {placement!r}; allowed: {', '.join(PLACEMENTS)}")
 
 
@@ -312,44 +392,17 @@ def _prepare(gpu: GpuBackend, ranges: tuple[Range, ...]) -> object:
     return None if prepare is None else prepare(ranges)
 
 
-def _allocate(
-    gpu: GpuBackend, name: str, nbytes: int, sizes: Mapping[str, int]
-) -> DevicePtr:
-    try:
-        ptr = gpu.alloc(nbytes)
-        if not ptr:
-            raise BackendError(f"alloc: NULL for {nbytes} bytes")
-    except Exception as error:
-        free, total = _memory_of(gpu)
-        # The driver's own call and status, where the backend put a word around them.
-        why = str(error.__cause__ or error)
-        raise AllocationError.from_sizes(
-            name, nbytes, free, total, sizes, why=why
-        ) from error
-    # A backend may give a plain int.
-    return ptr if type(ptr) is DevicePtr else DevicePtr(ptr)
+def _rounded(name: str, ptr: DevicePtr, align: int) -> DevicePtr:
+    """The first address from `ptr` on that is aligned; NULL for NULL."""
+    _check_promise(name, ptr, align)
+    return ptr.offset(-ptr % align) if ptr else NULL
 
 
-def _misaligned(
-    gpu: GpuBackend, label: str, ptr: DevicePtr, align: int, needed_by: str = ""
-) -> BackendError:
-    """The error of an allocation at the wrong address, which it frees."""
-    why = f"{label}: its address {ptr:#x} is no multiple of {align}"
-    error = BackendError(f"{why}, which {needed_by} needs" if needed_by else why)
-    for name, failure in _free_all(gpu, [(label, ptr)]):
-        error.add_note(f"{name} could not be freed: {failure}")
-    return error
-
-
-def _preflight(
-    gpu: GpuBackend, asked: int, sizes: Mapping[str, int], reserve: int
-) -> None:
-    free = gpu.free_memory()
-    if asked + reserve > free:
-        total = gpu.total_memory()
-        raise AllocationError.from_sizes(
-            None, asked, free, total, sizes, reserve=reserve
-        )
+def _check_promise(label: str, ptr: DevicePtr, align: int, needed_by: str = "") -> None:
+    promised = min(align, ALIGNMENT)
+    if ptr % promised:
+        why = f"{label}: its address {ptr:#x} is no multiple of {promised}"
+        raise BackendError(f"{why}, which {needed_by} needs" if needed_by else why)
 
 
 def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
@@ -360,19 +413,13 @@ def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
         return None, None
 
 
-def _free_all(gpu: GpuBackend, owned: Iterable[tuple[str, DevicePtr]]) -> Failures:
-    failures: list[tuple[str, Exception]] = []
-    interrupt: BaseException | None = None
-    for name, ptr in owned:
-        if not ptr:
-            continue
-        try:
-            gpu.free(ptr)
-        except Exception as error:  # noqa: BLE001
-            failures.append((name, error))
-        except BaseException as stop:  # noqa: BLE001
-            # What comes after it would be out of reach for good.
-            interrupt = stop
-    if interrupt is not None:
-        raise interrupt
-    return tuple(failures)
+def _free_all(gpu: GpuBackend, owned: list[DevicePtr]) -> list[tuple[int, Exception]]:
+    free_many = getattr(gpu, "free_many", None)
+    if free_many is None:
+        return free_each(gpu, owned)
+    try:
+        failures: list[tuple[int, Exception]] = free_many(owned)
+    except Exception as error:  # noqa: BLE001
+        # It does not say which, so that any may be left.
+        return [(place, error) for place in range(len(owned))]
+    return failures

@@ -167,13 +167,14 @@ def test_selfcheck_tells_a_pointer_that_lies_askew(
     package: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = importlib.import_module("aligned_arena.runtime.memory").SeparateMemory
-    take = memory.take
+    allocate = memory.allocate
 
-    def crooked(self: Any, name: str) -> Any:
-        ptr = take(self, name)
-        return self._bases.get(name, ptr)
+    def crooked(self: Any) -> Any:
+        allocate(self)
+        found = iter(self._allocations)
+        return [next(found) if nbytes else DevicePtr.NULL for nbytes in self._sizes]
 
-    monkeypatch.setattr(memory, "take", crooked)
+    monkeypatch.setattr(memory, "allocate", crooked)
     report = package.selfcheck(
         package.ModelConfig(width=WIDTH), max_tokens=M, gpu=Worst()
     )
@@ -240,13 +241,13 @@ def test_a_free_that_fails_names_its_buffer_and_keeps_no_other(
 
 def test_nothing_more_is_asked_for_alignments_that_are_promised() -> None:
     memory = importlib.import_module("metrale_arena.runtime.memory")
-    sizes, aligns = {"x": 300, "y": 20}, {"x": 256, "y": 8}
+    places = memory.Places({"x": 256, "y": 8}, ["x", "y"])
     for placement, asked in (("separate", [300, 20]), ("slab", [324])):
         gpu = Worst()
-        made = memory.new_memory(
-            placement, gpu, sizes, 0, ["x", "y"], aligns, "test", 0
-        )
-        owned = [(name, made.take(name)) for name in sizes]
+        made = memory.new_memory(placement, gpu, places, (300, 20), 0, "test", 0)
+        x, y = made.allocate()
         assert list(gpu.asked.values()) == asked
-        assert made.free(owned) == ()
+        assert gpu.holds(x, 300)
+        assert gpu.holds(y, 20)
+        assert made.free() == ()
         assert gpu.live_allocations == 0

@@ -20,7 +20,7 @@ import struct
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -233,6 +233,72 @@ def test_construction_calls_only_what_it_needs(gpu: Backend) -> None:
         made = {call.method for call in spy.calls}
         assert made == {"free_memory", "alloc", "memset"}
         assert len(spy.made("memset")) == 1
+
+
+def test_a_plan_is_made_at_the_first_call_and_kept(
+    gpu: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with MOE_CASE.build(gpu) as arena:
+        plan, made = type(arena._memory).plan, []
+
+        def counted(self: Any, *members: Any, **more: Any) -> Any:
+            made.append([name for name, *_ in members])
+            return plan(self, *members, **more)
+
+        monkeypatch.setattr(type(arena._memory), "plan", counted)
+        for _ in range(2):
+            arena.zero_all(gpu.default_stream)
+            arena.zero_all_rows(gpu.default_stream, tokens=3)
+            arena.zero_all_rows(gpu.default_stream, tokens=20)
+            arena.zero_prefill_essentials(gpu.default_stream)
+        assert made == [
+            [*oracle.METRALE_ZERO_ALL],
+            [*oracle.METRALE_ZERO_ALL],
+            [*oracle.METRALE_ZERO_PREFILL],
+        ]
+
+
+class Many(Spy):
+    """A backend of many, one of whose calls may fail as a whole."""
+
+    fail = ""
+
+    def alloc_many(self, sizes: Sequence[int], pointers: list[DevicePtr]) -> None:
+        pointers += [self.gpu.alloc(nbytes) for nbytes in sizes]
+        if self.fail == "alloc_many":
+            raise BackendError("lost")
+
+    def free_many(self, pointers: Sequence[DevicePtr]) -> list[tuple[int, Exception]]:
+        for ptr in pointers:
+            self.gpu.free(ptr)
+        if self.fail == "free_many":
+            raise BackendError("lost")
+        return []
+
+
+@every_placement
+def test_a_backend_of_many_is_asked_once(placement: str, gpu: Backend) -> None:
+    many = Many(gpu)
+    with MOE_CASE.build(many, placement=placement) as arena:
+        arena.zero_all(gpu.default_stream)
+    assert {call.method for call in many.calls}.isdisjoint({"alloc", "free"})
+    assert gpu.live_bytes == 0
+
+
+def test_a_backend_of_many_that_fails_as_a_whole_is_reported(gpu: Backend) -> None:
+    many = Many(gpu)
+    many.fail = "alloc_many"
+    with pytest.raises(AllocationError) as caught:
+        MOE_CASE.build(many)
+    # All of them were there by then, so that the last is the one that is named.
+    assert caught.value.buffer == [*MOE_CASE.live][-1]
+    assert gpu.live_bytes == 0
+    many.fail = ""
+    arena = MOE_CASE.build(many)
+    many.fail = "free_many"
+    with pytest.raises(ReleaseError) as failed:
+        arena.release()
+    assert [name for name, _ in failed.value.failures] == list(MOE_CASE.live)
 
 
 # On the host alone: the backend is the default one.

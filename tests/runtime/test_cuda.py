@@ -633,6 +633,105 @@ def test_a_subclass_that_overrides_memset_async_sees_every_memset(
     assert gpu.seen == [sizes[name] for name in oracle.METRALE_ZERO_ALL]
 
 
+def test_a_subclass_that_overrides_alloc_and_free_sees_every_one(
+    driver: Driver,
+) -> None:
+    class Counting(CudaBackend):
+        asked: list[int]
+        freed: list[int]
+
+        def alloc(self, nbytes: int) -> DevicePtr:
+            self.asked.append(nbytes)
+            return super().alloc(nbytes)
+
+        def free(self, ptr: DevicePtr) -> None:
+            self.freed.append(ptr)
+            super().free(ptr)
+
+    gpu = Counting()
+    gpu.asked, gpu.freed = [], []
+    with build(gpu) as arena:
+        pointers = [getattr(arena, name) for name in BUFFERS]
+    sizes = oracle.metrale_sizes(MOE, **SMALL)
+    assert gpu.asked == [nbytes for nbytes in sizes.values() if nbytes]
+    assert gpu.freed == [ptr for ptr in pointers if ptr]
+    assert driver.live() == (0, 0)
+
+
+def test_the_context_is_asked_for_once_for_all_allocations_and_all_frees(
+    driver: Driver, gpu: CudaBackend
+) -> None:
+    pointers: list[DevicePtr] = []
+    gpu.alloc_many([256, 512, 1024], pointers)
+    assert gpu.free_many(pointers) == []
+    names = [call.name for call in driver.calls()]
+    assert names.count("cuMemAlloc") == names.count("cuMemFree") == 3
+    assert names.count("cuCtxGetCurrent") == 2
+    assert driver.live() == (0, 0)
+
+
+def test_what_was_allocated_before_one_of_many_failed_is_told(
+    driver: Driver, gpu: CudaBackend
+) -> None:
+    pointers: list[DevicePtr] = []
+    driver.fail("cuMemAlloc", 3, STATUS["out of memory"])
+    with pytest.raises(OutOfMemoryError) as caught:
+        gpu.alloc_many([256, 512, 1024, 2048], pointers)
+    assert caught.value.asked == 1024
+    assert driver.live() == (2, 256 + 512)
+    assert len(pointers) == 2
+    assert gpu.free_many(pointers) == []
+    assert driver.live() == (0, 0)
+
+
+def test_every_one_of_many_is_freed_whatever_the_others_do(
+    driver: Driver, gpu: CudaBackend
+) -> None:
+    pointers: list[DevicePtr] = []
+    gpu.alloc_many([256] * 5, pointers)
+    driver.fail("cuMemFree", 2, STATUS["unknown"])
+    ((place, error),) = gpu.free_many(pointers)
+    assert (place, type(error)) == (1, CudaError)
+    assert f"at {pointers[1]:#x}" in str(error)
+    assert driver.live().allocations == 1
+    gpu.free(pointers[1])
+    (failure,) = gpu.free_many(pointers[:1])
+    assert failure[0] == 0
+    assert "INVALID_VALUE" in str(failure[1])
+    gpu.close()
+    failures = gpu.free_many(pointers)
+    assert [place for place, _ in failures] == [0, 1, 2, 3, 4]
+    assert all("the backend is closed" in str(error) for _, error in failures)
+
+
+def test_an_interrupt_waits_until_all_are_freed(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gpu = CudaBackend()
+    pointers: list[DevicePtr] = []
+    gpu.alloc_many([256] * 3, pointers)
+
+    class Interrupted:
+        """The driver, whose second free never returns."""
+
+        count = 0
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(cu, name)
+
+        def cuMemFree(self, ptr: int) -> Any:
+            self.count += 1
+            answer = cu.cuMemFree(ptr)
+            if self.count == 2:
+                raise KeyboardInterrupt
+            return answer
+
+    monkeypatch.setattr(gpu, "_driver", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        gpu.free_many(pointers)
+    assert driver.live() == (0, 0)
+
+
 def test_views_carry_the_device_and_the_interfaces(
     driver: Driver, gpu: CudaBackend
 ) -> None:

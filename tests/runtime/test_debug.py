@@ -52,7 +52,7 @@ from metrale_arena import (
     ReleasedError,
 )
 from metrale_arena.runtime.debug import Guards
-from metrale_arena.runtime.memory import new_memory
+from metrale_arena.runtime.memory import Places, new_memory
 
 pytest_plugins = ["driver.plugin"]
 
@@ -444,8 +444,8 @@ def test_regions_of_a_layout_inside_a_layout_are_named_by_both(
     change: dict[str, Any],
 ) -> None:
     gpu = HostBackend()
-    memory = new_memory("separate", gpu, {"x": 19}, 0, ["x"], {"x": 256}, "test", 8)
-    ptr = LaidOut(memory.take("x"))
+    memory = new_memory("separate", gpu, Places({"x": 256}, "x"), (19,), 0, "test", 8)
+    ptr = LaidOut(*memory.allocate())
     info = BUFFERS["hidden_states"]._replace(groups=(), **change)
     guards = Guards(gpu, Debug(guard=8), memory, [("x", ptr, 19)], {"x": info})
     gpu.memset(ptr, 0, 19)
@@ -453,7 +453,7 @@ def test_regions_of_a_layout_inside_a_layout_are_named_by_both(
     # What is filled or carved is not the layout's alone.
     assert found == ([] if change else [("head", 3), ("inner.one", 5)])
     assert guards.check(0, gaps=False) == ()
-    assert memory.free([("x", ptr)]) == ()
+    assert memory.free() == ()
 
 
 def test_sizes_that_hold_no_whole_pass_have_no_gaps(gpu: Backend) -> None:

@@ -135,12 +135,17 @@ class Entry(NamedTuple):
 
     @contextlib.contextmanager
     def deleted(self) -> Iterator[None]:
-        taken = [each.pop(self.place) for each in self.lists]
+        whole = [each.copy() for each in self.lists]
+        for each in self.lists:
+            node = each.pop(self.place)
+            if not each and isinstance(node, ast.stmt):
+                # Nothing is no body of a branch.
+                each.append(ast.copy_location(ast.Pass(), node))
         try:
             yield
         finally:
-            for each, node in zip(self.lists, taken, strict=True):
-                each.insert(self.place, node)
+            for each, nodes in zip(self.lists, whole, strict=True):
+                each[:] = nodes
 
 
 class Term(NamedTuple):
@@ -158,7 +163,20 @@ class Term(NamedTuple):
             self.node.right = taken
 
 
-Entries = dict[str, Entry | Term]
+class Everywhere(NamedTuple):
+    """One buffer's places in the branches of a function, all lost together."""
+
+    entries: tuple[Entry, ...]
+
+    @contextlib.contextmanager
+    def deleted(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for each in self.entries:
+                stack.enter_context(each.deleted())
+            yield
+
+
+Entries = dict[str, Entry | Term | Everywhere]
 
 
 def attribute_of(node: ast.AST, owner: str = "self") -> str | None:
@@ -267,10 +285,21 @@ def assigned_in(method: str) -> Callable[[Sources], Entries]:
     return lambda sources: statements(in_arena(method)(sources).body, attribute_of)
 
 
-def group(attribute: str) -> Callable[[Sources], Entries]:
-    return lambda sources: members(
-        value_of(in_arena("_build")(sources).body, attribute)
-    )
+def group(method: str) -> Callable[[Sources], Entries]:
+    return lambda sources: members(value_of(in_arena(method)(sources).body, "plan"))
+
+
+def taken(place: int) -> Callable[[Sources], Entries]:
+    """The targets of one of the assignments that `_allocate` makes to many at once."""
+
+    def found(sources: Sources) -> Entries:
+        node = in_arena("_allocate")(sources).body[place]
+        assert isinstance(node, ast.Assign)
+        (target,) = node.targets
+        assert isinstance(target, ast.Tuple)
+        return elements(target.elts, lambda each: attribute_of(each) or local(each))
+
+    return found
 
 
 def tuple_of(node: ast.expr) -> Entries:
@@ -285,9 +314,16 @@ def words(node: ast.expr) -> Entries:
 
 
 def size_statements(sources: Sources) -> Entries:
-    return statements(
-        sources.function("sizes", "BufferSizes", "from_config").body, local
-    )
+    """The assignments to each size: one, or one in each branch."""
+    found: dict[str, tuple[Entry, ...]] = {}
+    function = sources.function("sizes", "BufferSizes", "from_config")
+    branches = [node for node in ast.walk(function) if isinstance(node, ast.If)]
+    parts = [part for node in branches for part in (node.body, node.orelse)]
+    for body in (function.body, *parts):
+        for name, entry in statements(body, local).items():
+            assert isinstance(entry, Entry)
+            found[name] = (*found.get(name, ()), entry)
+    return {name: Everywhere(entries) for name, entries in found.items()}
 
 
 def size_arguments(sources: Sources) -> Entries:
@@ -319,25 +355,18 @@ class Listing(NamedTuple):
 
 
 LISTINGS: dict[str, Listing] = {
-    "_allocate": Listing("arena", assigned_in("_allocate"), NAMES),
-    "_allocate bytes": Listing("arena", assigned_in("_allocate"), BYTES),
+    "_allocate": Listing("arena", taken(0), NAMES),
+    "_allocate bytes": Listing("arena", taken(1), BYTES),
     "_forget": Listing("arena", assigned_in("_forget"), NAMES),
     "_forget bytes": Listing("arena", assigned_in("_forget"), BYTES),
-    "_free": Listing(
-        "arena",
-        lambda sources: tuple_of(value_of(in_arena("_free")(sources).body, "owned")),
-        NAMES,
+    "_plan_zero_all": Listing(
+        "arena", group("_plan_zero_all"), oracle.METRALE_ZERO_ALL
     ),
-    "_zero_all": Listing("arena", group("_zero_all"), oracle.METRALE_ZERO_ALL),
-    "_zero_prefill_essentials": Listing(
-        "arena", group("_zero_prefill_essentials"), oracle.METRALE_ZERO_PREFILL
+    "_plan_zero_prefill_essentials": Listing(
+        "arena", group("_plan_zero_prefill_essentials"), oracle.METRALE_ZERO_PREFILL
     ),
     "_plan_zero_all_rows": Listing(
-        "arena",
-        lambda sources: members(
-            value_of(in_arena("_plan_zero_all_rows")(sources).body, "plan")
-        ),
-        oracle.METRALE_ZERO_ALL,
+        "arena", group("_plan_zero_all_rows"), oracle.METRALE_ZERO_ALL
     ),
     "_checksum_set": Listing(
         "arena",
@@ -404,7 +433,7 @@ def test_every_list_holds_exactly_its_buffers(name: str, sources: Sources) -> No
     known = {*NAMES, *BYTES}
     found = [each for each in listing.entries(sources) if each in known]
     wanted = {*listing.members}
-    if name in ("_allocate", "_allocate bytes", "_forget", "_forget bytes"):
+    if name in ("_forget", "_forget bytes"):
         wanted = known
     assert set(found) == wanted
     assert len(found) == len(wanted)

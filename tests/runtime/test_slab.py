@@ -24,7 +24,7 @@ from metrale_arena import (
     ReleasedError,
     ZeroRange,
 )
-from runtime.memory import SeparateMemory, SlabMemory, new_memory
+from runtime.memory import Places, SeparateMemory, SlabMemory, new_memory
 
 NEXT: dict[str, Any] = {
     "hidden_size": 64,
@@ -296,10 +296,9 @@ def test_a_failing_free_of_the_slab_is_reported(gpu: HostBackend) -> None:
 
 def test_alignments_beyond_256_are_honoured_and_never_merged_over() -> None:
     gpu = HostBackend()
-    sizes = {"x": 3000, "z": 1, "y": 10}
-    aligns = {"x": 256, "z": 256, "y": 4096}
-    memory = SlabMemory(gpu, sizes, 0, ["x", "z", "y"], aligns, "test")
-    x, z, y = (memory.take(name) for name in ("x", "z", "y"))
+    places = Places({"x": 256, "y": 4096, "z": 256}, ["x", "z", "y"])
+    memory = SlabMemory(gpu, places, (3000, 10, 1), 0, "test")
+    x, y, z = memory.allocate()
     assert (z - x, y - x) == (3072, 4096)
     apart = memory.plan(("x", x, 3000), ("y", y, 10))
     assert [entry.buffers for entry in apart.shown] == [("x",), ("y",)]
@@ -307,25 +306,26 @@ def test_alignments_beyond_256_are_honoured_and_never_merged_over() -> None:
     assert whole.shown == (ZeroRange(("x", "z", "y"), 0, 4096 + 10),)
     part = memory.plan(("x", x, 2999), ("z", z, 1), ("y", y, 10))
     assert [entry.buffers for entry in part.shown] == [("x",), ("z", "y")]
-    assert memory.free(()) == ()
+    assert memory.free() == ()
     assert gpu.live_bytes == 0
 
 
 def test_an_arena_without_bytes_asks_for_nothing() -> None:
     gpu = HostBackend()
     for placement in ("separate", "slab"):
-        memory = new_memory(placement, gpu, {"x": 0}, 0, ["x"], {"x": 256}, "test")  # type: ignore[arg-type]
-        assert not memory.take("x")
-        assert memory.plan(("x", memory.take("x"), 0)).shown == ()
-        assert memory.free([("x", memory.take("x"))]) == ()
+        memory = new_memory(placement, gpu, Places({"x": 256}, "x"), (0,), 0, "test")  # type: ignore[arg-type]
+        (x,) = memory.allocate()
+        assert x == 0
+        assert memory.plan(("x", x, 0)).shown == ()
+        assert memory.free() == ()
     assert gpu.peak_bytes == 0
 
 
 def test_separate_buffers_are_never_merged_even_side_by_side() -> None:
     gpu = HostBackend()
-    sizes, aligns = {"x": 4096, "y": 4096}, {"x": 256, "y": 256}
-    memory = SeparateMemory(gpu, sizes, 0, aligns)
-    x, y = memory.take("x"), memory.take("y")
+    places = Places({"x": 256, "y": 256}, "xy")
+    memory = SeparateMemory(gpu, places, (4096, 4096), 0)
+    x, y = memory.allocate()
     plan = memory.plan(("x", x, 4096), ("y", y, 4096))
     assert len(plan.ranges) == 2
-    assert memory.free([("x", x), ("y", y)]) == ()
+    assert memory.free() == ()

@@ -13,7 +13,7 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from .backend import Stream
+from .backend import Stream, free_each
 from .device import NULL, DevicePtr
 from .errors import BackendError, ConfigError, OutOfMemoryError
 
@@ -88,8 +88,12 @@ class CudaBackend:
             self._fail("cuDevicePrimaryCtxRetain", status)
         self._context_handle = int(self._context)
         self._ordinal = device
-        # A subclass that counts or changes memsets must see every one of them.
+        # A subclass that counts or changes calls must see every one of them.
         self._own_memset = type(self).memset_async is CudaBackend.memset_async
+        own_alloc = type(self).alloc is CudaBackend.alloc
+        own_free = type(self).free is CudaBackend.free
+        self._plain_alloc = own_alloc and memory_resource is None
+        self._plain_free = own_free and memory_resource is None
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a backend is neither copied nor pickled")
@@ -185,6 +189,59 @@ class CudaBackend:
                 f"free: {int(ptr):#x} is no live allocation of this backend"
             )
         buffer.close()
+
+    def alloc_many(self, sizes: Sequence[int], pointers: list[DevicePtr]) -> None:
+        """Append the address of `nbytes` new bytes for each `nbytes` in `sizes`.
+
+        Raise what `alloc` raises; the addresses appended by then stay allocated.
+        """
+        if not self._plain_alloc:
+            for nbytes in sizes:
+                pointers.append(self.alloc(nbytes))
+            return
+        alloc = self._driver.cuMemAlloc
+        pushed = self._enter()
+        try:
+            for nbytes in sizes:
+                status, address = alloc(nbytes)
+                if status:
+                    self._refuse(nbytes, status)
+                pointers.append(DevicePtr(address))
+        finally:
+            self._leave(pushed)
+
+    def free_many(self, pointers: Sequence[DevicePtr]) -> list[tuple[int, Exception]]:
+        """Free every address, whatever others do; the place and error of each failure.
+
+        Failing to enter the context counts for the first, to leave it for the last.
+        """
+        if not self._plain_free:
+            return free_each(self, pointers)
+        try:
+            pushed = self._enter()
+        except BackendError as error:
+            rest = free_each(self, pointers[1:])
+            return [(0, error), *((place + 1, failure) for place, failure in rest)]
+        free = self._driver.cuMemFree
+        failures: list[tuple[int, Exception]] = []
+        interrupt: BaseException | None = None
+        for place, ptr in enumerate(pointers):
+            try:
+                (status,) = free(ptr)
+                if status:
+                    self._fail("cuMemFree", status, ptr=ptr)
+            except Exception as error:  # noqa: BLE001
+                failures.append((place, error))
+            except BaseException as stop:  # noqa: BLE001
+                # What comes after it would be out of reach for good.
+                interrupt = stop
+        try:
+            self._leave(pushed)
+        except CudaError as error:
+            failures.append((len(pointers) - 1, error))
+        if interrupt is not None:
+            raise interrupt
+        return failures
 
     def memset(self, ptr: DevicePtr, value: int, nbytes: int) -> None:
         """Set `nbytes` bytes to `value`; work enqueued later sees them."""

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Protocol, Self, TypeVar
-from weakref import ref
 
 from .device import NULL, DevicePtr
 from .errors import LayoutError, ReleasedError
@@ -25,20 +24,34 @@ class Part(Protocol):
 _P = TypeVar("_P", bound=Part)
 
 
+class _Released:
+    """Stands for any arena once it is released."""
+
+    released = True
+
+
+def released_arena() -> _Released:
+    """Gives a released arena, as a weak reference to one would."""
+    return _Released()
+
+
 class BufferPtr(DevicePtr):
     """A pointer that knows its arena; each class of them knows one buffer."""
 
     _buffer: ClassVar[str]
     _label: ClassVar[str]
     # None for a pointer that never belonged to an arena.
-    _arena: ref[Any] | None = None
+    _arena: Callable[[], Any] | None = None
     # What `_most` found, which stays as it is for an arena's life.
     _largest: dict[str, int] | None = None
 
     @classmethod
-    def bind(cls, ptr: DevicePtr, arena: ref[Any]) -> Self:
-        """The pointer to the buffer of an arena, NULL where it has no memory."""
-        bound = cls(ptr)
+    def bind(cls, ptr: DevicePtr, arena: Callable[[], Any]) -> Self:
+        """The pointer to the buffer of an arena, NULL where it has no memory.
+
+        arena: a weak reference, or what gives the arena as one does.
+        """
+        bound = int.__new__(cls, ptr)
         bound._arena = arena
         return bound
 
