@@ -30,31 +30,25 @@ class Canonical:
     warnings: tuple[str, ...] = ()
 
 
-@record
 class FamilyTable:
     """Every family of a table, bases included.
 
-    `size_keys` are names in files that change sizes in one family or another.
+    size_keys: names in files that change sizes in one family or another.
+    by_model_type: the family of every model_type, in the table's order.
+    mentioned: every key and field that a family has; others are read by their own name.
     """
 
-    families: dict[str, Family]
-    size_keys: tuple[str, ...] = ()
-
-    @property
-    def by_model_type(self) -> dict[str, Family]:
-        """The family of every model_type, in the table's order."""
-        return {
+    def __init__(self, families: dict[str, Family], size_keys: tuple[str, ...]) -> None:
+        self.families = families
+        self.size_keys = size_keys
+        self.by_model_type = {
             model_type: family
-            for family in self.families.values()
+            for family in families.values()
             for model_type in family.model_types
         }
-
-    @property
-    def mentioned(self) -> frozenset[str]:
-        """Every key and field that a family has; others are read by their own name."""
-        return frozenset(
+        self.mentioned = frozenset(
             name
-            for family in self.families.values()
+            for family in families.values()
             for name in (*family.keys, *family.fields)
         )
 
@@ -67,14 +61,15 @@ class FamilyTable:
     def check(self, schema: Schema) -> list[Problem]:
         """Where a key or a field has another type than the schema's field."""
         problems = []
+        fields = [each for each in schema.config if each.name in self.mentioned]
         for family in self.families.values():
-            types = {key.name: key.type for key in family.keys.values()}
-            for each in schema.config:
+            for each in fields:
                 if formula := family.fields.get(each.name):
+                    types = {key.name: key.type for key in family.keys.values()}
                     span = formula.scalar.span
                     found = infer(formula.expr, types, FUNCTIONS)
-                elif each.name in types:
-                    span, found = family.keys[each.name].span, types[each.name]
+                elif key := family.keys.get(each.name):
+                    span, found = key.span, key.type
                 else:
                     continue
                 if found != each.type:

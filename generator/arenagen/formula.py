@@ -236,16 +236,16 @@ _LOOKALIKES = {
 }
 # What other languages spell differently, looked for where Python finds no formula.
 _SLIPS = (
-    (re.compile(r"&&"), "use `and`"),
-    (re.compile(r"\|\|"), "use `or`"),
-    (re.compile(r"\?"), "write `a if condition else b`"),
-    (re.compile(r"!(?!=)"), "use `not`"),
-    (re.compile(r"(?<![=!<>:])=(?!=)"), "compare with `==`"),
-    (re.compile(r"\b\d+[A-Za-z_]"), "write the product with `*`"),
-    (re.compile(r"\w x \w"), "write the product with `*`"),
-    (re.compile(r"<>"), "use `!=`"),
-    (re.compile(r"\bmod\b"), "use `%`"),
-    (re.compile(r"\bdiv\b"), "use `//`"),
+    (r"&&", "use `and`"),
+    (r"\|\|", "use `or`"),
+    (r"\?", "write `a if condition else b`"),
+    (r"!(?!=)", "use `not`"),
+    (r"(?<![=!<>:])=(?!=)", "compare with `==`"),
+    (r"\b\d+[A-Za-z_]", "write the product with `*`"),
+    (r"\w x \w", "write the product with `*`"),
+    (r"<>", "use `!=`"),
+    (r"\bmod\b", "use `%`"),
+    (r"\bdiv\b", "use `//`"),
 )
 
 
@@ -282,7 +282,7 @@ def parse(text: str) -> Expr:
         early = error.msg == "invalid syntax" and not error.offset
         what = "it ends too early" if early else re.split(r"[.;] ", error.msg)[0]
         bare = _bare(line)
-        slips = (hint for pattern, hint in _SLIPS if pattern.search(bare))
+        slips = (hint for pattern, hint in _SLIPS if re.search(pattern, bare))
         raise FormulaError(
             f"not a formula: {what}", (start, start + 1), next(slips, "")
         ) from None
@@ -611,68 +611,51 @@ _IF, _OR, _AND, _NOT, _COMPARISON, _SUM, _PRODUCT, _SIGN, _ATOM = range(9)
 _BINDING = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "//": _PRODUCT, "%": _PRODUCT}
 
 
-def precedence(expr: Expr) -> int:
-    """How tightly the formula's outermost operator binds."""
-    match expr:
-        case IfElse():
-            return _IF
-        case Logic("or"):
-            return _OR
-        case Logic():
-            return _AND
-        case Unary("not"):
-            return _NOT
-        case Compare():
-            return _COMPARISON
-        case Binary(op):
-            return _BINDING[op]
-        case Unary():
-            return _SIGN
-    return _ATOM
-
-
 def spell(expr: Expr) -> str:
     """The formula as text, with no bracket that it does not need.
 
     An `and` inside an `or` has brackets all the same: few readers know which binds
     tighter, and ruff asks for them.
     """
-    child = _spell_child
+    return _spelled(expr)[0]
+
+
+def _spelled(expr: Expr) -> tuple[str, int]:
+    """The formula as text, and its precedence."""
     match expr:
         case Name(name):
-            return name
+            return name, _ATOM
         case Int(value) | Bool(value):
-            return str(value)
-        case Str(value):
-            return quote(value)
-        case Unary("-", operand):
-            return f"-{child(operand, _SIGN)}"
-        case Unary(_, operand):
-            return f"not {child(operand, _NOT)}"
+            return str(value), _ATOM
         case Binary(op, left, right):
             bind = _BINDING[op]
-            return f"{child(left, bind)} {op} {child(right, bind + 1)}"
-        case Compare(op, left, right):
-            return f"{child(left, _SUM)} {op} {child(right, _SUM)}"
-        case Logic(op, items):
-            return f" {op} ".join(child(item, _NOT) for item in items)
-        case IfElse(condition, then, other):
-            return (
-                f"{child(then, _OR)} if {child(condition, _OR)}"
-                f" else {child(other, _IF)}"
-            )
-        case Call(name, (owner, *arguments)) if name.startswith("."):
-            inside = ", ".join(spell(each) for each in arguments)
-            return f"{child(owner, _ATOM)}{name}({inside})"
+            return f"{_at_least(left, bind)} {op} {_at_least(right, bind + 1)}", bind
+        case Call(name, (owner, *arguments)) if name[0] == ".":
+            inside = ", ".join([spell(each) for each in arguments])
+            return f"{_at_least(owner, _ATOM)}{name}({inside})", _ATOM
         case Call(name, arguments):
-            return f"{name}({', '.join([spell(each) for each in arguments])})"
+            return f"{name}({', '.join([spell(each) for each in arguments])})", _ATOM
+        case Compare(op, left, right):
+            text = f"{_at_least(left, _SUM)} {op} {_at_least(right, _SUM)}"
+            return text, _COMPARISON
+        case Logic(op, items):
+            text = f" {op} ".join([_at_least(item, _NOT) for item in items])
+            return text, _OR if op == "or" else _AND
+        case IfElse(condition, then, other):
+            choice = f"{_at_least(then, _OR)} if {_at_least(condition, _OR)}"
+            return f"{choice} else {_at_least(other, _IF)}", _IF
+        case Unary("-", operand):
+            return f"-{_at_least(operand, _SIGN)}", _SIGN
+        case Unary(_, operand):
+            return f"not {_at_least(operand, _NOT)}", _NOT
+        case Str(value):
+            return quote(value), _ATOM
 
 
-def _spell_child(node: Expr, least: int) -> str:
-    if isinstance(node, Name):
-        return node.name
-    text = spell(node)
-    return f"({text})" if precedence(node) < least else text
+def _at_least(expr: Expr, least: int) -> str:
+    """The formula as text, in brackets where it binds less tightly."""
+    text, bind = _spelled(expr)
+    return f"({text})" if bind < least else text
 
 
 def quote(text: str) -> str:

@@ -16,6 +16,7 @@ from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
 from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
 from .lower_sizes import SizeLowering
+from .lower_sweep import SweepLowering
 from .model import Buffer, Limit, Schema, Trim
 from .placement import slab_order
 from .plan import (
@@ -88,6 +89,8 @@ class _ArenaLowering(BufferLowering):
         shapes, shape_locals = self.shapes(buffers), self.shape_locals(buffers)
         part = replace(self.schema, buffers=buffers, trims=())
         code = SizeLowering(part, self.modules).code()
+        sweep, imports = SweepLowering(part).sweep(code)
+        self.modules["sweep_columns"].update(imports)
         own, self.modules = self.modules, modules
         views = tuple(view for view, _ in lowered)
         view = replace(
@@ -104,6 +107,7 @@ class _ArenaLowering(BufferLowering):
             shape_locals=shape_locals,
             size_definitions=tuple(lines(code.definitions, 4)),
             size_statements=tuple(lines(code.statements, 4)),
+            sweep=sweep,
         )
         self.chunk_imports(own, view)
         return replace(view, imports={name: own[name].lines() for name in CHUNKED})
@@ -116,6 +120,8 @@ class _ArenaLowering(BufferLowering):
         schema = self.schema
         config = ConfigLowering(schema, self.modules)
         code = SizeLowering(sized, self.modules).code()
+        sweep, imports = SweepLowering(schema).sweep(code)
+        self.modules["sweep_columns"].update(imports)
         log_format, log_arguments = self.log()
         return ArenaView(
             package=schema.arena.package,
@@ -159,6 +165,7 @@ class _ArenaLowering(BufferLowering):
             buffers=buffers,
             size_definitions=tuple(lines(code.definitions, 8)),
             size_statements=tuple(lines(code.statements, 8)),
+            sweep=sweep,
             shapes=self.shapes(sized.buffers),
             shape_locals=self.shape_locals(sized.buffers),
             trims=tuple(map(_trim, schema.trims, code.trims)),
@@ -235,6 +242,8 @@ class _ArenaLowering(BufferLowering):
             for group in each.region_groups:
                 entries = f"{group.entries} as {group.entries}{end}"
                 modules["arena"].add(f"arena{end}", entries)
+            columns = f"sweep_columns as _sweep_columns{end}"
+            modules["sweep_columns"].add(f"sweep_columns{end}", columns)
             if each.pointers:
                 modules["pointers"].add(f"pointers{end}", "*")
                 modules["uses"].add(f"uses{end}", "*", f"USES as _USES{end}")
@@ -245,6 +254,14 @@ class _ArenaLowering(BufferLowering):
         sizes.add("runtime.info", "impossible_size")
         sizes.add("runtime.numeric", "MAX_SIZE", "check_int")
         sizes.add("target", "DEFAULT_TARGET", "Target")
+        sweep = modules["sweep"]
+        sweep.add("config", "ModelConfig")
+        sweep.add("levers", "Levers")
+        sweep.add("runtime.sweep", "Array", "Limit", "SizesSweep", "Sweep")
+        sweep.add("sizes", "BufferSizes")
+        sweep.add("sweep_columns", "sweep_columns")
+        sweep.add("target", "DEFAULT_TARGET", "Target")
+        modules["sweep_columns"].add("runtime", "columns as _columns")
         modules["buffers"].add("runtime.info", "BufferInfo")
         if chunks:
             last = f"sizes{chunks[-1].suffix}"

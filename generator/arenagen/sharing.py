@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from .factors import factor_out
@@ -32,23 +31,27 @@ class Reader(NamedTuple):
     maybe: bool
 
 
-@dataclass(slots=True)
 class _Step:
     """A statement with the term of its value or condition, and its blocks."""
 
-    statement: Statement
-    node: Node
-    sides: tuple[int, ...] = ()
+    __slots__ = ("node", "sides", "statement")
+
+    def __init__(self, statement: Statement, node: Node) -> None:
+        self.statement = statement
+        self.node = node
+        self.sides: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
 class _Block:
     """The whole function, or one side of a branch."""
 
-    path: Path
-    steps: list[_Step] = field(default_factory=list)
-    defined: list[Node] = field(default_factory=list)
-    hoisted: dict[Slot, list[Node]] = field(default_factory=lambda: defaultdict(list))
+    __slots__ = ("defined", "hoisted", "path", "steps")
+
+    def __init__(self, path: Path, steps: Iterable[_Step] = ()) -> None:
+        self.path = path
+        self.steps = [*steps]
+        self.defined: list[Node] = []
+        self.hoisted: dict[Slot, list[Node]] = defaultdict(list)
 
 
 def shared(
@@ -82,6 +85,7 @@ class _Sharing:
         self.made: dict[Node, str] = {}
         # The blocks of the two sides of a conditional definition.
         self.sides: dict[Node, tuple[int, ...]] = defaultdict(tuple)
+        self.parted: set[int] = set()
         self.readers: dict[Node, list[Reader]] = defaultdict(list)
         self.rank: dict[Node, int] = {}
 
@@ -149,7 +153,7 @@ class _Sharing:
         """Decide where a term is computed, all its readers being known."""
         readers = self.readers.pop(node, [])
         if node in self.order:
-            block = 0 if self.terms[node].raises else _innermost(readers)
+            block = 0 if self.terms[node].raises else self.innermost(node, readers)
             slot = (_DEFINITIONS, self.order[node])
             self.blocks[block].defined.append(node)
             self.places[node][block] = slot
@@ -163,6 +167,18 @@ class _Sharing:
         for reader in readers:
             self.pass_on(node, reader)
 
+    def innermost(self, node: Node, readers: Iterable[Reader]) -> int:
+        """The innermost block that all readers of a definition are in."""
+        first, *others = readers
+        blocks = [block for block, _ in first.path]
+        for reader in others:
+            around = zip(blocks, reader.path, strict=False)
+            blocks = [block for block, (other, _) in around if block == other]
+        if self.terms.is_operand(node):
+            # A read is not worth a branch of several lines.
+            blocks = [each for each in blocks if each not in self.parted]
+        return blocks[-1]
+
     def part(self, node: Node, path: Path) -> None:
         """Compute each side of a conditional definition in a block of its own."""
         condition, *sides = self.terms[node].parts
@@ -170,6 +186,7 @@ class _Sharing:
         for side in sides:
             block = len(self.blocks)
             self.sides[node] += (block,)
+            self.parted.add(block)
             value = Assign(self.terms.names[node], Int(0))
             self.blocks.append(_Block(path, [_Step(value, side)]))
             self.note(side, self.inside(block, (_STATEMENTS, 0)))
@@ -276,13 +293,3 @@ class _Sharing:
             if since is not None and since <= slot and (node, block) in self.locals:
                 return Name(self.locals[node, block])
         return self.computed(node, path)
-
-
-def _innermost(readers: Iterable[Reader]) -> int:
-    """The innermost block that all readers are in."""
-    first, *others = readers
-    blocks = [block for block, _ in first.path]
-    for reader in others:
-        shared = zip(blocks, reader.path, strict=False)
-        blocks = [block for block, (other, _) in shared if block == other]
-    return blocks[-1]

@@ -51,8 +51,8 @@ _BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
 _NOT_YAML = (
     r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff"
 )
-_CONTROL = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f{BIDI}]")
-_PROPERTIES = re.compile(r"(?:[&!]\S*\s+)*")
+_CONTROL = rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f{BIDI}]"
+_PROPERTIES = r"(?:[&!]\S*\s+)*"
 
 Value: TypeAlias = bool | int | float | str | None
 
@@ -365,13 +365,13 @@ class _Composer:
     def _scalar(self, event: Any, is_key: bool) -> Scalar:
         start, end = event.start_mark.index, event.end_mark.index
         if event.anchor is not None or event.tag is not None:
-            shift = _PROPERTIES.match(self.document.text, start, end)
-            start = shift.end() if shift else start
+            shift = re.match(_PROPERTIES, self.document.text[start:end])
+            start += shift.end() if shift else 0
         text: str = event.value
         value: Value = text
         # Where the document has no control character, an escape may still make one.
         is_simple = self.document.is_simple and event.style != '"'
-        if not is_simple and (bad := _CONTROL.search(text)):
+        if not is_simple and (bad := re.search(_CONTROL, text)):
             message = f"the control character {bad[0]!a} in a text"
             self._report("AR011", message, self.document.span(start, end))
             value = ""

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from .formula import Binary, Call, Int, Name, Str, Unary
+from .formula import Binary, Call, Compare, Int, Logic, Name, Str, Unary
 from .terms import Node, Terms
 
 # A longer name tells less than that of what the term is a part of.
 _LONGEST = 40
-_WORDS = {"+": "plus", "-": "minus", "//": "over", "%": "mod"}
+_WORDS = {
+    "+": "plus",
+    "-": "minus",
+    "//": "over",
+    "%": "mod",
+    "==": "is",
+    "!=": "is_not",
+    "<": "below",
+    "<=": "at_most",
+    ">": "above",
+    ">=": "at_least",
+    "in": "in",
+    "not in": "not_in",
+}
 
 
 def term_name(terms: Terms, node: Node) -> str | None:
@@ -39,11 +52,15 @@ class _Reading:
                 return str(value) if value >= 0 else f"minus_{-value}"
             case Binary("*"):
                 return self.product(node)
-            case Binary(op):
+            case Binary(op) | Compare(op):
                 left, right = map(self.words, term.parts)
                 return self.joined(left, _WORDS[op], right)
-            case Unary("-"):
-                return self.joined("minus", self.words(term.parts[0]))
+            case Unary(op):
+                word = "minus" if op == "-" else op
+                return self.joined(word, self.words(term.parts[0]))
+            case Logic(op):
+                first, *others = map(self.words, term.parts)
+                return self.joined(first, *(x for each in others for x in (op, each)))
             case Call(function):
                 arguments = [each for each in term.parts if self.is_worth_saying(each)]
                 return self.joined(function.lstrip("."), *map(self.words, arguments))

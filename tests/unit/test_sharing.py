@@ -244,11 +244,11 @@ trims:
         """
 width = config.width
 heads = config.heads
+experts = config.experts
 M = tokens
 if heads > 0:
     split = max(width, 1) * heads
 else:
-    experts = config.experts
     auto = max(width, 1) * experts * 3
     split = auto + max(slots // max(experts, 1), 1) * experts * width
 
@@ -399,6 +399,30 @@ e = align_M_64 + M % 7 * max_width_heads
 f_part = min(M * 512, heads * experts * 99, max(slots, M, 1))
 f = f_part + 1
 g = f_part * M
+""",
+    )
+
+
+def test_a_condition_of_several_formulas_is_a_local_too() -> None:
+    check(
+        """
+let:
+  rows: {value: M if heads > 0 and slots > 1 else 1, doc: Rows.}
+  columns: {value: width if heads > 0 and slots > 1 else 2, doc: Columns.}
+buffers:
+  a: {doc: A., bytes: rows * columns}
+  b: {doc: B., bytes: "max(M if not (heads > 0 and slots > 1) else 1, columns)"}
+""",
+        """
+width = config.width
+heads = config.heads
+M = tokens
+heads_above_0_and_slots_above_1 = heads > 0 and slots > 1
+rows = M if heads_above_0_and_slots_above_1 else 1
+columns = width if heads_above_0_and_slots_above_1 else 2
+
+a = rows * columns
+b = max(M if not heads_above_0_and_slots_above_1 else 1, columns)
 """,
     )
 
