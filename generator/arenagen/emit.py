@@ -232,8 +232,8 @@ class Emitter:
 def positive_when(condition: Expr, truth: bool) -> frozenset[str]:
     """What the condition being `truth` says: `name` is positive, `name != 0`."""
     match condition:
-        case Compare(op, Int() as number, Name() as name) if op in _MIRRORED:
-            return positive_when(Compare(_MIRRORED[op], name, number), truth)
+        case Compare(op, Int() as number, Name() as name) if op in MIRRORED:
+            return positive_when(Compare(MIRRORED[op], name, number), truth)
         case Compare(op, Name(name), Int(0)):
             if op == (">" if truth else "<="):
                 return frozenset({name})
@@ -262,7 +262,7 @@ _INVERSE = {
     "in": "not in",
     "not in": "in",
 }
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def negation(expr: Expr) -> Expr:
@@ -279,8 +279,8 @@ def negation(expr: Expr) -> Expr:
 
 def _comparison(op: str, left: Expr, right: Expr) -> Expr:
     """A comparison with what varies on its left, which ruff asks for."""
-    if op in _MIRRORED and _constancy(left) > _constancy(right):
-        return Compare(_MIRRORED[op], right, left)
+    if op in MIRRORED and _constancy(left) > _constancy(right):
+        return Compare(MIRRORED[op], right, left)
     return Compare(op, left, right)
 
 
