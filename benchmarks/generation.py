@@ -20,8 +20,8 @@ output = "arena"
 COUNT = 11
 # What is left when black, jinja2, jsonschema and click are not called.
 _REST = (
-    "loading yaml is 1 P, what we use of the standard library 1.5 P, and the 80 modules "
-    "of arenagen 2 P; reading and checking 2,000 lines of YAML is 3 P, lowering and "
+    "loading yaml is 1 P, what we use of the standard library 1.5 P, the 80 modules of "
+    "arenagen 2 P; reading and checking 2,000 lines of YAML is 3 P, lowering and "
     "rendering them 6 P."
 )
 
