@@ -197,6 +197,8 @@ MODULES = (
     "pointers",
     "shapes",
     "sizes",
+    "sweep",
+    "sweep_columns",
     "target",
     "uses",
 )
