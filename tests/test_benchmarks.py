@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from arenagen.chain import read_chain
+from arenagen.extend import extend
+from arenagen.source import Text
 from metrale_arena import BufferSizes, Levers, ModelConfig
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,6 +67,27 @@ def calls(count: int) -> int:
 def test_ten_times_the_buffers_take_ten_times_the_calls() -> None:
     calls(10)
     assert calls(400) <= 11 * calls(40)
+
+
+def laying_calls(count: int) -> int:
+    """Calls that it takes to lay a schema of as many entries over one of so many."""
+    import scale
+
+    base, new = scale.schema(count), "arena: {extends: base.yaml, package: other}\n"
+    new += "buffers:\n" + "".join(
+        f"  buffer_{i}: {{doc: Another doc.}}\n  new_{i}: {{doc: A doc., bytes: {i}}}\n"
+        for i in range(count)
+    )
+    chain = read_chain(
+        Text("a.yaml", new.encode()), lambda *_: Text("b", base.encode())
+    )
+    profile = cProfile.Profile()
+    profile.runcall(extend, chain)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def test_ten_times_the_entries_laid_over_a_base_take_ten_times_the_calls() -> None:
+    assert laying_calls(400) <= 11 * laying_calls(40)
 
 
 def test_a_row_is_the_median_of_its_pairs() -> None:

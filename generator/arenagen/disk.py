@@ -18,7 +18,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -190,6 +189,8 @@ def rewrite(path: Path, text: str) -> None:
 
     A link keeps leading to its file, which keeps its mode. Raises DiskError.
     """
+    import shutil
+
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
     try:
@@ -267,6 +268,9 @@ def _write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
 
 def _replace(folder: Path, files: Mapping[str, str], new: list[str]) -> None:
     """Put the new files of a package in their places, its entrance last."""
+    # Takes a while to load, and a package that is as it should be needs none of it.
+    import shutil
+
     others = [path for path in new if path != _ENTRANCE]
     # A single replace is whole by itself.
     guarded = len(new) > 1 and _ENTRANCE in files
@@ -399,6 +403,8 @@ def _lines(text: str) -> list[str]:
 
 def _remove(folder: Path, path: Path) -> None:
     if path.is_dir():
+        import shutil
+
         shutil.rmtree(path)
         return
     path.unlink()

@@ -18,6 +18,7 @@ from .source import Mapping, Node, Scalar, Sequence, plain
 # Mappings inside an entry that hold entries of their own.
 INNER = ("parameters", "regions", "uses")
 Related: TypeAlias = tuple[str, Span]
+Slip: TypeAlias = tuple[str, tuple[str, ...]]
 
 
 @record
@@ -26,7 +27,7 @@ class Extended:
 
     `extends` tells where each base is extended; `names` and `lines` where an entry of
     one is overridden or removed, by its name and by the lines that it stood on; `slips`
-    the name of a base that a new entry is most like.
+    where an entry is new, its name and the names beside it that a base has.
     """
 
     root: Mapping
@@ -34,13 +35,14 @@ class Extended:
     extends: dict[str, Span]
     names: dict[str, Related]
     lines: dict[tuple[str, int], Related]
-    slips: dict[Span, str]
+    slips: dict[Span, Slip]
 
     def explain(self, problem: Problem) -> Problem:
         """The problem, with the place of an extending file that it may come from."""
         span = problem.span
-        if problem.code == "AR021" and span in self.slips:
-            return replace(problem, hint=f"did you mean `{self.slips[span]}`?")
+        slip = self.slips.get(span) if problem.code == "AR021" else None
+        if slip and (close := nearest(*slip)):
+            return replace(problem, hint=f"did you mean `{close}`?")
         if span.file not in self.extends:
             return problem
         start = span.column - 1
@@ -82,7 +84,7 @@ class _Laying:
         self.extends: dict[str, Span] = {}
         self.names: dict[str, Related] = {}
         self.lines: dict[tuple[str, int], Related] = {}
-        self.slips: dict[Span, str] = {}
+        self.slips: dict[Span, Slip] = {}
 
     def link(self, over: Mapping, bases: list[Mapping]) -> None:
         """Note where a base is extended; no two packages may have one name."""
@@ -170,53 +172,52 @@ class _Laying:
 
     def _entries(self, base: Mapping, over: Mapping, path: str) -> Mapping:
         """Entries by name: what is new comes behind those of the base."""
-        merged = base
-        known = [str(key.value) for key, _ in base.entries]
+        merged = _table(base)
+        known = tuple(merged)
         for key, value in over.entries:
             name = str(key.value)
-            below = base.get(name)
-            if below is None:
-                if close := nearest(name, known):
-                    self.slips[key.span] = close
-            elif self._changes(base, key, value, path):
+            if name not in merged:
+                self.slips[key.span] = name, known
+            elif self._changes(merged[name], key, value, path):
+                first, below = merged[name]
                 assert isinstance(below, Mapping) and isinstance(value, Mapping)
                 overridden = ("overridden", key.span)
-                self._note(base.key(name), below, overridden)
+                self._note(first, below, overridden)
                 if "." not in path:
                     self.names[name] = overridden
                 fresh = _without_stale_extent(below, value)
                 value = self._merge(fresh, value, f"{path}.{name}", INNER)
-            merged = _with(merged, key, value)
-        return merged
+            merged[name] = key, value
+        return replace(base, entries=tuple(merged.values()))
 
     def _merge(
         self, base: Mapping, over: Mapping, path: str, inner: tuple[str, ...] = ()
     ) -> Mapping:
         """Mappings by key; the keys `inner` hold entries."""
-        merged = base
+        merged = _table(base)
         for key, value in over.entries:
             name = str(key.value)
-            below = base.get(name)
-            changes = below is not None and self._changes(base, key, value, path)
-            if changes and isinstance(below, Mapping) and isinstance(value, Mapping):
-                lay = self._entries if name in inner else self._merge
-                value = lay(below, value, f"{path}.{name}")
-            merged = _with(merged, key, value)
-        return merged
+            if name in merged and self._changes(merged[name], key, value, path):
+                _, below = merged[name]
+                if isinstance(below, Mapping) and isinstance(value, Mapping):
+                    lay = self._entries if name in inner else self._merge
+                    value = lay(below, value, f"{path}.{name}")
+            merged[name] = key, value
+        return replace(base, entries=tuple(merged.values()))
 
-    def _changes(self, base: Mapping, key: Scalar, value: Node, path: str) -> bool:
-        name = str(key.value)
-        below = base.get(name)
-        assert below is not None
+    def _changes(
+        self, base: tuple[Scalar, Node], key: Scalar, value: Node, path: str
+    ) -> bool:
+        first, below = base
         # By their texts: for Python, True is 1.
         same = repr(plain(below)) == repr(plain(value))
         if same or (isinstance(value, Mapping) and not value.entries):
             self._report(
                 "AR103",
-                f"`{path}.{name}` is what the base says already",
+                f"`{path}.{key.value}` is what the base says already",
                 key.span,
                 "remove it",
-                ("base", base.key(name).span),
+                ("base", first.span),
                 severity="warning",
             )
         return not same
@@ -254,6 +255,10 @@ def _package(root: Mapping) -> Scalar:
     package = arena.get("package") if isinstance(arena, Mapping) else None
     assert isinstance(package, Scalar)
     return package
+
+
+def _table(node: Mapping) -> dict[str, tuple[Scalar, Node]]:
+    return {str(key.value): (key, value) for key, value in node.entries}
 
 
 def _with(node: Mapping, key: Scalar, value: Node) -> Mapping:

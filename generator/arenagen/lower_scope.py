@@ -209,6 +209,8 @@ MODULES = (
     "pointers",
     "shapes",
     "sizes",
+    "sweep",
+    "sweep_columns",
     "target",
     "uses",
 )

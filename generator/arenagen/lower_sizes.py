@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from . import naming
@@ -26,21 +25,25 @@ from .symbols import extent_formulas, let_order
 Gate: TypeAlias = tuple[Expr, bool]
 
 
-@dataclass(slots=True)
 class _Group:
     """What one gate decides about; `sides` hold it where it is true, and else."""
 
-    condition: Expr
-    holds: bool
-    sides: dict[bool, _Block] = field(default_factory=dict)
+    __slots__ = ("condition", "holds", "sides")
+
+    def __init__(self, condition: Expr, holds: bool, sides: dict[bool, _Block]) -> None:
+        self.condition = condition
+        self.holds = holds
+        self.sides = sides
 
 
-@dataclass(slots=True)
 class _Block:
     """Statements, and the groups among them by their gates."""
 
-    items: list[Assign | _Group] = field(default_factory=list)
-    groups: dict[Expr, _Group] = field(default_factory=dict)
+    __slots__ = ("groups", "items")
+
+    def __init__(self) -> None:
+        self.items: list[Assign | _Group] = []
+        self.groups: dict[Expr, _Group] = {}
 
     def group(self, gate: Gate, condition: Expr) -> tuple[_Block, _Block]:
         """The blocks for when a gate is true and for when it is not."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from . import naming
@@ -33,23 +32,27 @@ class Reader(NamedTuple):
     maybe: bool
 
 
-@dataclass(slots=True)
 class _Step:
     """A statement with the term of its value or condition, and its blocks."""
 
-    statement: Statement
-    node: Node
-    sides: tuple[int, ...] = ()
+    __slots__ = ("node", "sides", "statement")
+
+    def __init__(self, statement: Statement, node: Node) -> None:
+        self.statement = statement
+        self.node = node
+        self.sides: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
 class _Block:
     """The whole function, or one side of a branch."""
 
-    path: Path
-    steps: list[_Step] = field(default_factory=list)
-    defined: list[Node] = field(default_factory=list)
-    hoisted: dict[Slot, list[Node]] = field(default_factory=lambda: defaultdict(list))
+    __slots__ = ("defined", "hoisted", "path", "steps")
+
+    def __init__(self, path: Path, steps: Iterable[_Step] = ()) -> None:
+        self.path = path
+        self.steps = [*steps]
+        self.defined: list[Node] = []
+        self.hoisted: dict[Slot, list[Node]] = defaultdict(list)
 
 
 def shared(

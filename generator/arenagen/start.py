@@ -1,10 +1,12 @@
 """The entry point: what can be answered without loading the command line, and it.
 
-Most runs of `generate` and `check` find nothing changed, and `--version` needs nothing.
+Most runs are `generate` or `check` without an argument and find nothing changed, and
+`--version` needs nothing.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import sys
@@ -22,19 +24,41 @@ def main() -> None:
     if arguments == ["--version"]:
         sys.stdout.write(f"arenagen, version {__version__}\n")
         return
-    if arguments in (["generate"], ["check"]) and not in_ci():
-        from . import manifest
-
-        packages = manifest.unchanged(os.getcwd(), manifest.tool())
-        if packages is not None:
-            for each in packages:
-                sys.stdout.write(manifest.report(arguments[0], each))
-            return
-    # A run is short, and keeps nearly all that it makes.
-    gc.disable()
+    if arguments in (["generate"], ["check"], ["check", "--full"]):
+        code = _listed(*arguments)
+        if code is not None:
+            sys.exit(code)
+    _collect_nothing()
     from .cli import main as run
 
     run()
+
+
+def _listed(command: str, *full: str) -> int | None:
+    """The exit code of a run over the listed packages; None if click must tell more."""
+    tool = None
+    if not full and not in_ci():
+        from . import manifest
+
+        tool = manifest.tool()
+        packages = manifest.unchanged(os.getcwd(), tool)
+        if packages is not None:
+            for each in packages:
+                sys.stdout.write(manifest.report(command, each))
+            return 0
+    _collect_nothing()
+    from .commands.bare import run
+
+    return run(command, tool)
+
+
+def _collect_nothing() -> None:
+    """Look for no garbage, not as Python ends either.
+
+    A run is short, and keeps nearly all that it makes.
+    """
+    gc.disable()
+    atexit.register(gc.freeze)
 
 
 def in_ci() -> bool:

@@ -7,14 +7,14 @@ spelled in more than one way.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from .formula import Call, Expr, IfElse, spell
+from .record import record
 from .settled import WIDTH
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assign:
     """`name = value`.
 
@@ -28,9 +28,12 @@ class Assign:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Branch:
-    """`if condition: then` with an `else`; each side gives the same names a value."""
+    """`if condition: then` with an `else`; each side gives the same names a value.
+
+    Without an `else`, the names of `then` keep the values that they had.
+    """
 
     condition: Expr
     then: tuple[Statement, ...]
@@ -40,7 +43,7 @@ class Branch:
 Statement: TypeAlias = Assign | Branch
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SizesCode:
     """The body of the size calculator.
 
@@ -68,8 +71,9 @@ def lines(statements: tuple[Statement, ...], indent: int) -> Iterator[str]:
         else:
             yield f"{blanks}if {spell(each.condition)}:"
             yield from lines(each.then, indent + 4)
-            yield f"{blanks}else:"
-            yield from lines(each.other, indent + 4)
+            if each.other:
+                yield f"{blanks}else:"
+                yield from lines(each.other, indent + 4)
 
 
 def _in_one_line(branch: Branch, indent: int) -> str | None:

@@ -7,7 +7,6 @@ with its numbers multiplied, so that `M * width * 2` and `width * M * 2` are equ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import TypeAlias
 
@@ -24,6 +23,7 @@ from .formula import (
     Str,
     Unary,
 )
+from .record import record
 
 # The place of a node in the graph; parts come before what they are parts of.
 Node: TypeAlias = int
@@ -35,14 +35,13 @@ _PART = Int(0)
 _PRODUCT = Binary("*", _PART, _PART)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Copy:
     """The form of a term that is another one under a second name."""
 
     name: str
 
 
-@dataclass(slots=True)
 class Term:
     """One node.
 
@@ -51,9 +50,14 @@ class Term:
     would have left it out.
     """
 
-    form: Expr | Copy
-    parts: tuple[Node, ...]
-    raises: bool
+    __slots__ = ("form", "parts", "raises")
+
+    def __init__(
+        self, form: Expr | Copy, parts: tuple[Node, ...], raises: bool
+    ) -> None:
+        self.form = form
+        self.parts = parts
+        self.raises = raises
 
     @property
     def is_product(self) -> bool:

@@ -21,7 +21,7 @@ import pytest
 from arenagen import naming, plan
 from arenagen.catalogue import CODES
 from arenagen.check import check
-from arenagen.commands.inputs import open_base
+from arenagen.commands.schemas import open_base
 from arenagen.compile import Text, check_source, read_schema
 from arenagen.errors import InputProblems, Problem, sort_problems
 from arenagen.load import load

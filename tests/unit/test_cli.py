@@ -26,6 +26,7 @@ from click.testing import CliRunner, Result
 import oracle
 from arenagen import __version__
 from arenagen.cli import cli
+from arenagen.commands import bare
 from arenagen.resources import family_table
 from expected_configs import EXPECTED
 
@@ -1292,6 +1293,62 @@ def test_a_whole_round_of_processes(here: Path) -> None:
         assert "Traceback" not in bad.stderr
 
 
+def test_a_bare_command_says_what_click_makes_it_say(project: Path) -> None:
+    def both(command: str, *full: str, code: int) -> None:
+        """By itself, and with an option that changes nothing of what it says."""
+        bare = process(command, *full, CI="true")
+        parsed = process(command, *full, "--no-cache", CI="true")
+        assert (bare.returncode, bare.stdout, bare.stderr) == (
+            code,
+            parsed.stdout,
+            parsed.stderr,
+        )
+        assert parsed.returncode == code
+
+    both("check", code=1)
+    assert process("generate", "--no-cache").returncode == 0
+    both("generate", code=0)
+    both("check", "--full", code=0)
+    (project / "tiny.yaml").write_text(UNUSED)
+    both("check", "--full", code=1)
+    both("check", code=1)
+    (project / "src/tiny_arena/mine.py").write_text("x = 1\n")
+    assert process("generate").returncode == 0
+    both("generate", code=0)
+    (project / "tiny.yaml").write_text(WRONG)
+    both("check", "--full", code=2)
+    both("generate", code=2)
+    (project / "tiny.yaml").unlink()
+    both("check", code=2)
+    (project / "pyproject.toml").write_text("[[")
+    both("generate", code=2)
+    (project / "pyproject.toml").unlink()
+    both("generate", code=2)
+    both("check", "--full", code=2)
+
+
+def test_a_bare_command_ends_well_when_nobody_reads_on(project: Path) -> None:
+    command = [sys.executable, "-m", "arenagen", "check", "--full"]
+    ours, theirs = os.pipe()
+    os.close(ours)
+    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, timeout=120)
+    os.close(theirs)
+    assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.parametrize("command", ["generate", "check"])
+def test_a_bare_command_is_interrupted(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(**_: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bare, "check_packages", interrupted)
+    monkeypatch.setattr(bare, "emit_packages", interrupted)
+    assert bare.run(command, None) == 1
+    assert capsys.readouterr() == ("", "\nAborted!\n")
+
+
 def test_the_command_and_the_module_are_the_same() -> None:
     script = Path(sys.executable).parent / "arenagen"
     shown = subprocess.run([script, "--help"], capture_output=True, text=True)
@@ -1302,9 +1359,11 @@ def test_the_command_and_the_module_are_the_same() -> None:
 
 def test_help_names_every_command_and_option() -> None:
     shown = run("--help").stdout
-    commands = {path.stem for path in (ROOT / "generator/arenagen/commands").iterdir()}
-    commands -= {"__init__", "__pycache__", "console", "inputs", "options"}
-    commands -= {"progress", "recording", "watching"}
+    commands = {
+        path.stem
+        for path in (ROOT / "generator/arenagen/commands").glob("*.py")
+        if "@click.command(" in path.read_text(encoding="utf-8")
+    }
     assert {name.replace("-", "_") for name in cli.commands} == commands
     context = Context(cli)
     for name, listed in cli.commands.items():
@@ -1385,6 +1444,18 @@ def test_commands_import_what_they_need(
     arguments: list[str | Path], needed: set[str]
 ) -> None:
     assert modules_of(*arguments) & HEAVY == needed
+
+
+def test_bare_commands_import_what_they_need(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    for arguments in (["generate"], ["check", "--full"]):
+        modules = modules_of(*arguments)
+        assert modules & {*HEAVY, "click"} == {"yaml"}
+        # Neither loads what an unchanged package needs not.
+        assert modules & {"dataclasses", "difflib", "secrets"} == set()
+    assert modules_of("check") & {*HEAVY, "click"} == set()
 
 
 @pytest.mark.parametrize(

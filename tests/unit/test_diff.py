@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 
 from arenagen.aspects import aspects, sections
 from arenagen.cli import cli
-from arenagen.commands.inputs import load_checked
+from arenagen.commands.schemas import load_checked
 from arenagen.compile import Text, read_schema
 from arenagen.diff import Change, SchemaDiff, diff
 from arenagen.errors import Span

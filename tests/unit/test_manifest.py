@@ -79,8 +79,12 @@ def answer(
         gone_on: list[bool] = []
         monkeypatch.setattr(sys, "argv", ["arenagen", *(arguments or ("check",))])
         monkeypatch.setattr("arenagen.cli.main", lambda: gone_on.append(True))
-        monkeypatch.setattr("gc.disable", lambda: None)
-        start.main()
+        monkeypatch.setattr("arenagen.commands.bare.run", lambda *_: None)
+        monkeypatch.setattr(start, "_collect_nothing", lambda: None)
+        try:
+            start.main()
+        except SystemExit as error:
+            assert error.code == 0
         shown = capsys.readouterr().out
         return None if gone_on else shown
 

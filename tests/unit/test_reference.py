@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 from arenagen.aspects import sections
 from arenagen.cli import cli
-from arenagen.commands.inputs import load_checked
+from arenagen.commands.schemas import load_checked
 from arenagen.compile import Text, read_schema
 from arenagen.evaluate import Value, evaluate
 from arenagen.formula import parse

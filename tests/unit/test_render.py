@@ -25,7 +25,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arenagen.check import check
-from arenagen.commands.inputs import load_checked
+from arenagen.commands.schemas import load_checked
 from arenagen.compile import Checked, Text, check_source, emit, read_schema
 from arenagen.fills import FillError, encode
 from arenagen.leaves import Unknown

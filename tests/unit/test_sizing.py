@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arenagen.check import check
-from arenagen.commands.inputs import load_checked
+from arenagen.commands.schemas import load_checked
 from arenagen.evaluate import Value
 from arenagen.load import load
 from arenagen.model import Lever, Schema

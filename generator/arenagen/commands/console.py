@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
-import click
-
 from ..errors import Problem
 
 if TYPE_CHECKING:
@@ -54,7 +52,14 @@ def shown(path: Path) -> str:
 def print_problems(problems: Iterable[Problem]) -> None:
     """Print problems to stderr, a blank line after each."""
     for problem in problems:
-        click.echo(f"{problem}\n", err=True)
+        echo(f"{problem}\n\n", err=True)
+
+
+def echo(text: str, err: bool = False) -> None:
+    """Print a text as it is, at once."""
+    stream = sys.stderr if err else sys.stdout
+    stream.write(text)
+    stream.flush()
 
 
 def written(change: Difference | None) -> str:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .inputs import asked_inputs, load_anywhere, narrowed
+from .inputs import asked_inputs, narrowed
 from .options import ModelOptions, exits, optional_inputs
+from .schemas import load_anywhere
 
 if TYPE_CHECKING:
     from ..compile import Checked

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from .console import shown, written
-from .inputs import default_schema, load_checked
 from .options import exits
+from .schemas import default_schema, load_checked
 
 
 @click.command()

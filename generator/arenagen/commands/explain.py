@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from .inputs import asked_inputs, default_schema, load_checked
+from .inputs import asked_inputs
 from .options import ModelOptions, exits, optional_model
+from .schemas import default_schema, load_checked
 
 
 @click.command()

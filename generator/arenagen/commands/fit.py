@@ -5,8 +5,9 @@ from __future__ import annotations
 import click
 
 from .console import new_console
-from .inputs import asked_inputs, default_schema, load_checked
+from .inputs import asked_inputs
 from .options import ModelCommand, ModelOptions, exits, model_options
+from .schemas import default_schema, load_checked
 
 
 @click.command(cls=ModelCommand)

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from .console import shown
-from .inputs import find_pairs
 from .options import SCHEMAS, exits
+from .schemas import find_pairs
 
 
 @click.command()

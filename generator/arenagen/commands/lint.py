@@ -9,8 +9,8 @@ import click
 from .. import __version__
 from ..errors import ArenagenError, InputProblems, Problem
 from ..words import count
-from .inputs import find_pairs, load_checked
 from .options import SCHEMAS, exits
+from .schemas import find_pairs, load_checked
 
 
 @click.command()

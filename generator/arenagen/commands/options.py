@@ -10,9 +10,8 @@ from typing import Any, ParamSpec
 
 import click
 
-from ..errors import ArenagenError, InputProblems
 from ..record import record
-from .console import print_problems
+from .outcome import Misuse, exit_code
 
 P = ParamSpec("P")
 
@@ -23,13 +22,9 @@ def exits(command: Callable[P, int]) -> Callable[P, None]:
     @wraps(command)
     def run(*args: P.args, **kwargs: P.kwargs) -> None:
         try:
-            code = command(*args, **kwargs)
-        except InputProblems as error:
-            print_problems(error.problems)
-            code = 2
-        except ArenagenError as error:
-            click.echo(f"error: {error}", err=True)
-            code = 2
+            code = exit_code(lambda: command(*args, **kwargs))
+        except Misuse as error:
+            raise click.UsageError(str(error)) from None
         sys.exit(code)
 
     return run

@@ -22,10 +22,10 @@ class Recording:
     is found changed by the next run.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, tool: str | None = None) -> None:
         from .. import manifest
 
-        self._tool = manifest.tool()
+        self._tool = tool or manifest.tool()
         self._pairs: list[Pair] = []
         self._packages: list[Package] = []
         self._contents: dict[str, bytes] = {}

@@ -8,8 +8,9 @@ import click
 
 from ..words import count
 from .console import shown
-from .inputs import asked_inputs, default_schema, load_checked
+from .inputs import asked_inputs
 from .options import ModelCommand, ModelOptions, exits, model_options
+from .schemas import default_schema, load_checked
 
 
 @click.command(cls=ModelCommand)

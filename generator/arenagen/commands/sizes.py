@@ -9,9 +9,10 @@ import click
 
 from ..record import replace
 from .console import new_console
-from .inputs import asked_inputs, default_schema, load_checked
+from .inputs import asked_inputs
 from .options import ModelCommand, ModelOptions, exits, model_options
 from .progress import progress
+from .schemas import default_schema, load_checked
 
 if TYPE_CHECKING:
     from ..accounts import By

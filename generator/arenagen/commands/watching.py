@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
@@ -12,13 +11,8 @@ from ..errors import ArenagenError, InputProblems
 from ..words import count
 from .console import print_problems, shown
 from .diff import compared
+from .emitting import Emitted
 from .options import ModelOptions
-
-if TYPE_CHECKING:
-    from ..compile import Checked
-
-# The schemas that were emitted, each with the files that it was read from.
-Emitted: TypeAlias = "list[tuple[Checked, list[str]]]"
 
 
 def follow(options: ModelOptions, emit: Callable[[], Emitted]) -> None:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from .console import new_console
-from .inputs import asked_inputs, default_schema, load_checked
+from .inputs import asked_inputs
 from .options import ModelCommand, ModelOptions, exits, model_options
+from .schemas import default_schema, load_checked
 
 if TYPE_CHECKING:
     from ..zeroing import Placement

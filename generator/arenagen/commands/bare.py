@@ -1,0 +1,37 @@
+"""`generate` and `check` of what pyproject.toml lists, which most runs are.
+
+To load the parser of arguments takes longer than to parse all schemas, and there is
+nothing to parse.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from .checking import check_packages
+from .emitting import emit_packages
+from .outcome import Misuse, exit_code
+
+
+def run(command: str, tool: str | None) -> int | None:
+    """The exit code of a command; None where its name does not say enough.
+
+    `tool` is the digest of the tool, if it is known.
+    """
+
+    def work() -> int:
+        if command == "check":
+            return check_packages(tool=tool)
+        emit_packages(tool=tool)
+        return 0
+
+    try:
+        return exit_code(work)
+    except Misuse:
+        return None
+    except KeyboardInterrupt:
+        sys.stderr.write("\nAborted!\n")
+        return 1
+    except BrokenPipeError:
+        # Nobody reads on.
+        return 1

@@ -1,0 +1,84 @@
+"""Whether packages are what their schemas emit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..words import count
+from .console import echo, shown
+from .emitting import reference_page
+from .progress import Bar
+from .recording import Recording
+from .schemas import find_pairs, load_checked
+
+if TYPE_CHECKING:
+    from ..disk import Difference
+
+
+def check_packages(
+    schemas: tuple[Path, ...] = (),
+    output: Path | None = None,
+    no_cache: bool = False,
+    tool: str | None = None,
+) -> int:
+    """Compare packages, all that are listed if none is given; 1 where one differs.
+
+    `tool` is the digest of the tool, if it is known.
+    """
+    recording = Recording(tool)
+    from .. import disk
+    from ..compile import emit
+    from ..header import PAGE_MARK
+
+    differ = False
+    bar = Bar()
+    for pair in find_pairs(schemas, output):
+        seen: dict[str, bytes] = {}
+        with bar:
+            bar.stage(f"{pair.schema.name}: reading")
+            checked = load_checked(pair.schema, seen)
+            files = emit(checked, pair.schema.name, bar.stage)
+            page = reference_page(checked, pair)
+        recording.add(pair, seen, files, page, checked.warnings)
+        found = disk.compare(pair.output, files)
+        folder, source = shown(pair.output), shown(pair.schema)
+        again = "" if output is None else f" {source} -o {folder}"
+        for each in found:
+            _print_difference(pair.output, each)
+        if found:
+            differ = True
+            echo(
+                f"{folder}: {count(len(found), 'file')} of {len(files)} not as "
+                f"{source} says; run `arenagen generate{again}`\n",
+                err=True,
+            )
+        else:
+            echo(f"{folder}: {len(files)} files, all as {source} says\n")
+        if pair.docs is not None:
+            if changed := disk.compare_file(pair.docs, page, PAGE_MARK):
+                differ = True
+                _print_difference(pair.docs.parent, changed)
+                echo(
+                    f"{shown(pair.docs)}: not as {source} says; "
+                    "run `arenagen generate`\n",
+                    err=True,
+                )
+            else:
+                echo(f"{shown(pair.docs)}: as {source} says\n")
+    if not differ and not no_cache and not schemas:
+        recording.store()
+    return 1 if differ else 0
+
+
+def _print_difference(folder: Path, difference: Difference) -> None:
+    path = shown(folder / difference.path)
+    match difference.kind:
+        case "missing":
+            echo(f"missing: {path}\n")
+        case "extra":
+            echo(f"extra: {path} is emitted no longer\n")
+        case "foreign":
+            echo(f"foreign: {path} is not arenagen's\n")
+        case _:
+            echo(difference.diff())

@@ -1,0 +1,84 @@
+"""Packages and references, from their schemas to the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from .console import echo, print_problems, shown, written
+from .progress import Bar
+from .recording import Recording
+from .schemas import find_pairs, load_checked
+
+if TYPE_CHECKING:
+    from ..compile import Checked
+    from ..project import Pair
+
+# The schemas that were emitted, each with the files that it was read from.
+Emitted: TypeAlias = "list[tuple[Checked, list[str]]]"
+# Files of somebody else that are named, of the many that a folder may hold.
+_NAMED = 5
+
+
+def emit_packages(
+    schemas: tuple[Path, ...] = (),
+    output: Path | None = None,
+    no_cache: bool = False,
+    tool: str | None = None,
+) -> Emitted:
+    """Emit packages, all that are listed if none is given, and tell what was written.
+
+    `tool` is the digest of the tool, if it is known.
+    """
+    recording = Recording(tool)
+    from .. import disk
+    from ..compile import emit
+    from ..header import PAGE_MARK
+
+    # Everything is checked and rendered before the first file is written.
+    packages = []
+    emitted: Emitted = []
+    bar = Bar()
+    for pair in find_pairs(schemas, output):
+        seen: dict[str, bytes] = {}
+        with bar:
+            bar.stage(f"{pair.schema.name}: reading")
+            checked = load_checked(pair.schema, seen)
+        print_problems(checked.warnings)
+        with bar:
+            page = reference_page(checked, pair)
+            files = emit(checked, pair.schema.name, bar.stage)
+        packages.append((pair, files, page))
+        recording.add(pair, seen, files, page, checked.warnings)
+        emitted.append((checked, [*seen]))
+    for pair, files, page in packages:
+        changes = disk.write(pair.output, files)
+        for each in changes:
+            verb = {"missing": "added", "extra": "removed"}.get(each.kind, "changed")
+            echo(f"{verb} {shown(pair.output / each.path)}\n")
+        kept = len(files) - sum(each.kind != "extra" for each in changes)
+        others = _named(disk.others(pair.output))
+        echo(f"{shown(pair.output)}: {len(files)} files, {kept} unchanged{others}\n")
+        if pair.docs is not None:
+            change = disk.write_file(pair.docs, page, PAGE_MARK)
+            echo(f"{shown(pair.docs)}: {written(change)}\n")
+    if not no_cache and not schemas:
+        recording.store()
+    return emitted
+
+
+def reference_page(checked: Checked, pair: Pair) -> str:
+    """The reference of an arena, or nothing where it has no place."""
+    if pair.docs is None:
+        return ""
+    from ..reference import reference
+
+    return reference(checked.schema, pair.schema.name)
+
+
+def _named(others: list[str]) -> str:
+    if not others:
+        return ""
+    names = ", ".join(others[:_NAMED])
+    more = len(others) - _NAMED
+    return f"; not arenagen's, kept: {names}" + (f" and {more} more" * (more > 0))
