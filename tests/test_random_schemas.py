@@ -12,10 +12,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import Any
 
 import black
+import numpy as np
 import pytest
 import yaml
 from hypothesis import HealthCheck, Phase, given, settings
@@ -132,6 +134,57 @@ def check_sizes(
     return sizes.total_bytes
 
 
+def check_sweep(
+    schema: RandomSchema, package: ModuleType, given: Inputs, random: Random
+) -> int:
+    """Sizes over arrays of limits are those of each point; how many of them exist."""
+    sweep = importlib.import_module(f"{schema.package}.sweep")
+    config = package.ModelConfig(**given.fields)
+    parts: dict[str, Any] = {
+        "levers": package.Levers(**given.levers),
+        "target": package.Target(**given.target),
+    }
+    tokens = [1, 2, 3, 7, 8, 40, given.limits["max_batch_tokens"], 2**62]
+    points = [
+        {
+            **{name: random.randint(1, most) for name, most in schema.limits.items()},
+            "max_batch_tokens": random.choice(tokens[: random.choice((7, 8))]),
+        }
+        for _ in range(12)
+    ]
+    found = []
+    for point in points:
+        try:
+            sizes = package.BufferSizes.from_config(config, **point, **parts)
+        except package.SizeError:
+            continue
+        if max(sizes.total_bytes, sizes.trimmed) < 2**63:
+            found.append((point, [*sizes, sizes.total_bytes]))
+    for some in (points, [point for point, _ in found]):
+        arrays = {name: np.array([each[name] for each in some]) for name in points[0]}
+        try:
+            columns = sweep.sweep_sizes(config, **arrays, **parts)
+        except (package.SizeError, sweep_error(package)):
+            # Bounds around all points may be wider than what any of them takes.
+            missing = some is points and len(found) < len(points)
+            assert missing or arrays["max_batch_tokens"].max() > 10**9
+            continue
+        if some:
+            whole = (*columns.columns.values(), columns.trimmed, columns.total_bytes)
+            rows = np.array(whole).T.tolist()
+            assert rows == [row for _, row in found]
+            totals = sweep.sweep_totals(config, **arrays, **parts)
+            assert totals.tolist() == [row[-1] for row in rows]
+    return len(found)
+
+
+def sweep_error(package: ModuleType) -> type[Exception]:
+    """What a package raises of a sweep that int64 may not hold."""
+    module = importlib.import_module(f"{package.__name__}.runtime.sweep")
+    error: type[Exception] = module.SweepError
+    return error
+
+
 def check_arena(package: ModuleType, given: Inputs, total: int) -> None:
     """An arena is built, used and released, and leaves nothing behind."""
     gpu = package.HostBackend()
@@ -183,6 +236,7 @@ def run_tool(folder: Path, *command: str) -> str:
 def exercise(folder: Path, examples: int) -> None:
     """All of it, for so many different schemas."""
     seen: set[str] = set()
+    swept: list[int] = []
 
     @settings(
         # Some examples differ in their inputs alone.
@@ -205,10 +259,12 @@ def exercise(folder: Path, examples: int) -> None:
             given = data.draw(inputs(schema))
             total = check_sizes(schema, model, package, given)
             assert schema.subtracts or total is not None
+        swept.append(check_sweep(schema, package, given, data.draw(st.randoms())))
         if not schema.subtracts:
             check_arena(package, given, total)
 
     each()
+    assert sum(swept) > 4 * len(swept)
     packages = sorted(path.name for path in folder.iterdir())
     assert len(packages) == examples
     lint = ("ruff", "check", "--isolated", "--no-cache", "--ignore", AUTHORS_OWN)

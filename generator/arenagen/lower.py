@@ -16,6 +16,7 @@ from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
 from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
 from .lower_sizes import SizeLowering
+from .lower_sweep import SweepLowering
 from .model import Buffer, Limit, Schema, Trim
 from .placement import slab_order
 from .plan import (
@@ -80,6 +81,8 @@ class _ArenaLowering(BufferLowering):
         shapes, shape_locals = self.shapes(buffers), self.shape_locals(buffers)
         part = replace(self.schema, buffers=buffers, trims=())
         code = SizeLowering(part, self.modules).code()
+        sweep, imports = SweepLowering(part).sweep(code)
+        self.modules["sweep_columns"].update(imports)
         own, self.modules = self.modules, modules
         self.chunk_imports(own, number)
         return replace(
@@ -90,6 +93,7 @@ class _ArenaLowering(BufferLowering):
             shape_locals=shape_locals,
             size_definitions=tuple(lines(code.definitions, 4)),
             size_statements=tuple(lines(code.statements, 4)),
+            sweep=sweep,
             imports={name: own[name].lines() for name in CHUNKED},
         )
 
@@ -101,6 +105,8 @@ class _ArenaLowering(BufferLowering):
         schema = self.schema
         config = ConfigLowering(schema, self.modules)
         code = SizeLowering(sized, self.modules).code()
+        sweep, imports = SweepLowering(schema).sweep(code)
+        self.modules["sweep_columns"].update(imports)
         by_name = {each.name: each for each in buffers}
         log_format, log_arguments = self.log()
         return ArenaView(
@@ -145,6 +151,7 @@ class _ArenaLowering(BufferLowering):
             buffers=buffers,
             size_definitions=tuple(lines(code.definitions, 8)),
             size_statements=tuple(lines(code.statements, 8)),
+            sweep=sweep,
             shapes=self.shapes(sized.buffers),
             shape_locals=self.shape_locals(sized.buffers),
             trims=tuple(map(_trim, schema.trims, code.trims)),
@@ -201,6 +208,8 @@ class _ArenaLowering(BufferLowering):
             shapes = f"buffer_shapes as _buffer_shapes{end}"
             modules["shapes"].add(f"shapes{end}", shapes)
             modules["sizes"].add(f"sizes{end}", f"sizes as _sizes{end}")
+            columns = f"sweep_columns as _sweep_columns{end}"
+            modules["sweep_columns"].add(f"sweep_columns{end}", columns)
             if each.pointers:
                 modules["pointers"].add(f"pointers{end}", "*")
                 modules["uses"].add(f"uses{end}", "*", f"USES as _USES{end}")
@@ -211,6 +220,14 @@ class _ArenaLowering(BufferLowering):
         sizes.add("runtime.info", "impossible_size")
         sizes.add("runtime.numeric", "MAX_SIZE", "check_int")
         sizes.add("target", "DEFAULT_TARGET", "Target")
+        sweep = modules["sweep"]
+        sweep.add("config", "ModelConfig")
+        sweep.add("levers", "Levers")
+        sweep.add("runtime.sweep", "Array", "Limit", "SizesSweep", "Sweep")
+        sweep.add("sizes", "BufferSizes")
+        sweep.add("sweep_columns", "sweep_columns")
+        sweep.add("target", "DEFAULT_TARGET", "Target")
+        modules["sweep_columns"].add("runtime", "columns as _columns")
         modules["buffers"].add("runtime.info", "BufferInfo")
         if chunks:
             last = f"sizes{chunks[-1].suffix}"

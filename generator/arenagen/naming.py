@@ -177,6 +177,7 @@ MODULE_NAMES = frozenset(
         "AllocationError",
         "Any",
         "ArenaError",
+        "Array",
         "BUFFERS",
         "BackendError",
         "BufferChecksum",
@@ -188,6 +189,7 @@ MODULE_NAMES = frozenset(
         "ChecksumReport",
         "ClassVar",
         "ClearError",
+        "Column",
         "ConfigError",
         "CudaBackend",
         "CudaError",
@@ -206,6 +208,7 @@ MODULE_NAMES = frozenset(
         "Iterator",
         "LayoutError",
         "Levers",
+        "Limit",
         "MAX_SIZE",
         "Mapping",
         "Member",
@@ -230,8 +233,10 @@ MODULE_NAMES = frozenset(
         "SelfcheckReport",
         "Shapes",
         "SizeError",
+        "SizesSweep",
         "Slab",
         "Stream",
+        "Sweep",
         "Target",
         "Teardown",
         "TeardownError",
@@ -243,6 +248,9 @@ MODULE_NAMES = frozenset(
         "ZeroPlan",
         "ZeroRange",
         "required_bytes",
+        "sweep_columns",
+        "sweep_sizes",
+        "sweep_totals",
     }
 )
 # Words that YAML reads as values, so that no formula could read them as names.
@@ -318,6 +326,11 @@ def local(name: str, taken: Container[str]) -> str:
     while name in taken or bad_identifier(name):
         name += "_"
     return name
+
+
+def part(owner: str) -> str:
+    """The local that holds a part of a value which has no good name of its own."""
+    return f"{owner}_part" if owner else "part"
 
 
 class Locals:

@@ -65,7 +65,7 @@ PUBLIC = (
 
 
 # Modules that have a part for each run of the buffers, where there are several.
-CHUNKED = frozenset({"buffers", "pointers", "shapes", "sizes", "uses"})
+CHUNKED = frozenset({"buffers", "pointers", "shapes", "sizes", "sweep_columns", "uses"})
 
 
 def isort_key(name: str, fold: bool = False) -> tuple[int, list[tuple[int, str]], str]:
@@ -380,6 +380,32 @@ class GroupView:
 
 
 @record
+class SweepFunctionView:
+    """A function over columns: its head, the lines of its body, and its value."""
+
+    head: str
+    body: tuple[str, ...]
+    value: str
+
+
+@record
+class SweepTrimView:
+    """A trim over columns, and the literal of the names that it empties."""
+
+    condition: str
+    names: str
+
+
+@record
+class SweepView:
+    """The size calculator over columns, in lines, and the functions that it calls."""
+
+    body: tuple[str, ...]
+    trims: tuple[SweepTrimView, ...]
+    functions: tuple[SweepFunctionView, ...]
+
+
+@record
 class ArenaView:
     """Everything that the templates of one package see.
 
@@ -407,6 +433,7 @@ class ArenaView:
     buffers: tuple[BufferView, ...]
     size_definitions: tuple[str, ...]
     size_statements: tuple[str, ...]
+    sweep: SweepView
     shapes: tuple[ShapeView, ...]
     shape_locals: tuple[StatementView, ...]
     trims: tuple[TrimView, ...]

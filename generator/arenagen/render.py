@@ -33,6 +33,8 @@ MODULES = (
     "pointers",
     "shapes",
     "sizes",
+    "sweep",
+    "sweep_columns",
     "target",
     "uses",
 )

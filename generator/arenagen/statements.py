@@ -30,7 +30,10 @@ class Assign:
 
 @record
 class Branch:
-    """`if condition: then` with an `else`; each side gives the same names a value."""
+    """`if condition: then` with an `else`; each side gives the same names a value.
+
+    Without an `else`, the names of `then` keep the values that they had.
+    """
 
     condition: Expr
     then: tuple[Statement, ...]
@@ -68,8 +71,9 @@ def lines(statements: tuple[Statement, ...], indent: int) -> Iterator[str]:
         else:
             yield f"{blanks}if {spell(each.condition)}:"
             yield from lines(each.then, indent + 4)
-            yield f"{blanks}else:"
-            yield from lines(each.other, indent + 4)
+            if each.other:
+                yield f"{blanks}else:"
+                yield from lines(each.other, indent + 4)
 
 
 def _in_one_line(branch: Branch, indent: int) -> str | None:

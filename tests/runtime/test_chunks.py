@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 from support import DENSE, MOE, limits
 
@@ -30,7 +31,7 @@ from arenagen.source import Text
 ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 800
 TABLES = {"arena": "SLAB_ORDER", "buffers": "BUFFERS", "uses": "USES"}
-SPLIT = ("buffers", "pointers", "shapes", "sizes", "uses")
+SPLIT = ("buffers", "pointers", "shapes", "sizes", "sweep_columns", "uses")
 
 
 def emitted(most_lines: int) -> dict[str, str]:
@@ -162,6 +163,24 @@ def test_sizes_and_shapes_are_the_same(
         )
     assert found[0] == found[1]
     assert [*found[0][1]] == [*metrale_arena.BUFFERS]
+
+
+@pytest.mark.parametrize("fields", [DENSE, MOE], ids=["dense", "everything"])
+@pytest.mark.parametrize("kind", ["", "glm5_next"])
+def test_sweeps_are_the_same(
+    package: ModuleType, fields: dict[str, Any], kind: str
+) -> None:
+    bounds = {**limits(1), "max_batch_tokens": np.array([1, 33, 4000])}
+    found = []
+    for module in (package, metrale_arena):
+        config = module.ModelConfig(**{**fields, "model_type": kind})
+        sweep = importlib.import_module(f"{module.__name__}.sweep")
+        sizes = sweep.sweep_sizes(config, **bounds, levers=module.Levers())
+        columns = {name: each.tolist() for name, each in sizes.columns.items()}
+        found.append((columns, sizes.trimmed.tolist(), sizes.total_bytes.tolist()))
+    assert found[0] == found[1]
+    assert [*found[0][0]] == [*metrale_arena.BUFFERS]
+    assert any(found[0][1]) == (kind == "glm5_next")
 
 
 def test_a_record_of_chunks_is_a_record(package: ModuleType) -> None:
