@@ -2,19 +2,20 @@
 
 Runs the real bindings on the simulated driver of tests/driver, so that the figures are
 the host's part alone: no device is involved. By the clock, since the driver's threads
-are no cost of the host.
+are no cost of the host; what the package's import takes is CPU time.
 """
 
 from __future__ import annotations
 
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from common import DATA, Row, calls, pairs, table
+from common import DATA, NOTHING, ROOT, Row, calls, pairs, process, table
 
 from driver.simulated import Driver, build
 from metrale_arena import (
@@ -22,17 +23,18 @@ from metrale_arena import (
     BufferArena,
     BufferSizes,
     CudaBackend,
+    GpuBackend,
     Levers,
     ModelConfig,
 )
 
-MODEL = DATA / "Qwen3-Next-80B-A3B-Thinking.json"
+CONFIG = ModelConfig.from_hf(DATA / "Qwen3-Next-80B-A3B-Thinking.json")
 TOKENS = 1
 COUNT = 41
-# Beside the driver's calls, which answer at once here.
+# What an arena's life takes, in parts of the bare calls.
 _LIFE = (
-    "beside the driver's calls, construction sets 92 accessors, lays out the metadata "
-    "block and plans the zeroing, about 0.1 ms once in the life of a model."
+    "the simulated driver takes 0.4 us for an allocation and its free, so that Python "
+    "shows."
 )
 
 
@@ -69,30 +71,20 @@ def hand_written_clear(
     return clear
 
 
-def hand_written_life(
-    driver: Any, sizes: dict[str, int], filled: str
-) -> Callable[[], None]:
-    """The driver calls of an arena's life, in the same order, each checked."""
-
-    def current() -> None:
-        status, _ = driver.cuCtxGetCurrent()
-        check(status)
+def hand_written_life(driver: Any, sizes: Sequence[int]) -> Callable[[], None]:
+    """The bare allocations and frees, each checked: no name, no fill, no context."""
 
     def life() -> None:
-        current()
-        check(driver.cuMemGetInfo()[0])
-        pointers = {}
-        for name, nbytes in sizes.items():
-            if nbytes:
-                current()
-                status, pointers[name] = driver.cuMemAlloc(nbytes)
+        pointers = []
+        for nbytes in sizes:
+            status, ptr = driver.cuMemAlloc(nbytes)
+            if status:
                 check(status)
-        current()
-        check(driver.cuMemsetD8(pointers[filled], 0, sizes[filled])[0])
-        check(driver.cuStreamSynchronize(0)[0])
-        for ptr in pointers.values():
-            current()
-            check(driver.cuMemFree(ptr)[0])
+            pointers.append(ptr)
+        for ptr in pointers:
+            (status,) = driver.cuMemFree(ptr)
+            if status:
+                check(status)
 
     return life
 
@@ -114,110 +106,177 @@ def rows() -> list[Row]:
         return _rows(simulated)
 
 
+class Wrapped:
+    """A backend as its users wrap one: what GpuBackend has, and nothing else."""
+
+    def __init__(self, gpu: CudaBackend) -> None:
+        self.alloc, self.free = gpu.alloc, gpu.free
+        self.memset, self.memset_async = gpu.memset, gpu.memset_async
+        self.copy_h2d, self.copy_d2h = gpu.copy_h2d, gpu.copy_d2h
+        self.copy_d2d, self.synchronize = gpu.copy_d2d, gpu.synchronize
+        self.total_memory, self.free_memory = gpu.total_memory, gpu.free_memory
+        self.default_stream: object = gpu.default_stream
+
+
 def _rows(simulated: Driver) -> list[Row]:
     driver = import_module("cuda.bindings.driver")
-
-    config, levers = ModelConfig.from_hf(MODEL), Levers()
     gpu = CudaBackend()
     check(driver.cuCtxSetCurrent(driver.cuDevicePrimaryCtxRetain(0)[1])[0])
+    return [
+        *_zeroing(simulated, driver, gpu),
+        _accessor(gpu),
+        *_lives(simulated, driver, gpu),
+        _import(),
+    ]
+
+
+def _build(gpu: GpuBackend, sizes: BufferSizes, placement: Any) -> BufferArena:
+    return BufferArena.from_sizes(
+        CONFIG, sizes, **limits(), levers=Levers(), gpu=gpu, placement=placement
+    )
+
+
+def _sizes() -> BufferSizes:
+    return BufferSizes.from_config(CONFIG, **limits(), levers=Levers())
+
+
+def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
     stream = int(driver.cuStreamCreate(1)[1])
-    sizes = BufferSizes.from_config(config, **limits(), levers=levers)
-    live = [nbytes for nbytes in sizes.as_dict().values() if nbytes]
-    filled = next(name for name, info in BUFFERS.items() if info.fill)
-
-    def arena(placement: Any = "separate") -> BufferArena:
-        return BufferArena.from_sizes(
-            config, sizes, **limits(), levers=levers, gpu=gpu, placement=placement
-        )
-
-    found = []
-    built = arena()
+    built = _build(gpu, _sizes(), "separate")
+    wrapped = _build(Wrapped(gpu), _sizes(), "separate")
     plan = built.zero_plan(TOKENS)
     ranges = [(int(getattr(built, entry.buffers[0])), entry.nbytes) for entry in plan]
     by_hand = hand_written_clear(driver, ranges, stream)
 
-    def drained(work: Callable[[], object]) -> Callable[[], object]:
+    def drained(work: Callable[[], object]) -> Callable[[], float]:
         # The simulated driver queues; real work would drain on the device meanwhile.
         def run() -> None:
             work()
             simulated.clear()
 
-        return run
+        return calls(run, 40, perf_counter)
 
-    found.append(
+    figure = f"`zero_all_rows(stream, tokens=1)`, {len(plan)} memsets, steady"
+    yardstick = "a checked loop over kept `CUdeviceptr`s"
+    found = [
         pairs(
-            f"`zero_all_rows(stream, tokens=1)`, {len(plan)} memsets, steady",
-            "a checked loop over kept `CUdeviceptr`s",
-            calls(
-                drained(lambda: built.zero_all_rows(stream, tokens=TOKENS)),
-                40,
-                perf_counter,
-            ),
-            calls(drained(by_hand), 40, perf_counter),
-            1.10,
+            figure,
+            yardstick,
+            drained(lambda: built.zero_all_rows(stream, tokens=TOKENS)),
+            drained(by_hand),
+            1.05,
             COUNT,
-            "the simulated driver answers at once.",
-        )
-    )
+            "the context is made current for each call, 0.2 us, and the plan found.",
+        ),
+        pairs(
+            f"{figure}, a wrapped backend",
+            yardstick,
+            drained(lambda: wrapped.zero_all_rows(stream, tokens=TOKENS)),
+            drained(by_hand),
+            1.15,
+            COUNT,
+            "a backend that has `memset_async` alone makes the context current for "
+            "each range by itself, and converts its pointer; it takes `memset_ranges` "
+            "of its own to do that once.",
+        ),
+    ]
     driver.cuStreamSynchronize(driver.CUstream(stream))
-    slots = Slots(int(built.hidden_states))
+    built.release()
+    wrapped.release()
+    return found
 
-    def read(owner: Any) -> Callable[[], None]:
+
+def _accessor(gpu: CudaBackend) -> Row:
+    def read(owner: Any) -> Callable[[], float]:
         def run() -> None:
             for _ in range(1000):
                 owner.hidden_states  # noqa: B018
 
-        return run
+        return calls(run, 20, perf_counter)
 
-    found.append(
-        pairs(
+    with _build(gpu, _sizes(), "separate") as built:
+        return pairs(
             "an accessor, 1,000 times",
             "an attribute of a class with slots",
-            calls(read(built), 20, perf_counter),
-            calls(read(slots), 20, perf_counter),
+            read(built),
+            read(Slots(int(built.hidden_states))),
             1.10,
             COUNT,
         )
-    )
-    built.release()
 
-    def separate() -> None:
-        arena().release()
-        simulated.clear()
 
-    def slab() -> None:
-        arena("slab").release()
-        simulated.clear()
+def _lives(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
+    # Sizes that switch every buffer on; what a GPU takes for more bytes is not here.
+    every = BufferSizes(*[4096] * len(BUFFERS), trimmed=0)
+    model = [nbytes for nbytes in _sizes().as_dict().values() if nbytes]
 
-    def bare() -> None:
-        life()
-        simulated.clear()
+    def life(build: Callable[[], BufferArena]) -> Callable[[], float]:
+        def run() -> None:
+            build().release()
+            simulated.clear()
 
-    life = hand_written_life(driver, sizes.as_dict(), filled)
-    count = len(live)
-    found.append(
+        return calls(run, 5, perf_counter)
+
+    def bare(sizes: Sequence[int]) -> Callable[[], float]:
+        by_hand = hand_written_life(driver, sizes)
+
+        def run() -> None:
+            by_hand()
+            simulated.clear()
+
+        return calls(run, 5, perf_counter)
+
+    count = len(BUFFERS)
+    yardstick = f"the bare {count} allocations and frees, checked"
+    return [
         pairs(
-            f"construct and release, {count} of {len(BUFFERS)} buffers live",
-            "the same driver calls by hand, checked",
-            calls(separate, 5, perf_counter),
-            calls(bare, 5, perf_counter),
-            1.10,
+            f"construct from sizes and release, {count} buffers",
+            yardstick,
+            life(lambda: _build(gpu, every, "separate")),
+            bare(every[:-1]),
+            1.50,
             COUNT,
-            _LIFE,
-        )
-    )
-    found.append(
+            f"{_LIFE} A `DevicePtr` for each address and the driver's own type for "
+            "it again at the free are 0.6 of the yardstick, which keeps the driver's "
+            "objects; 92 accessors set, bound and overwritten 0.2; all else is done "
+            "once for all buffers: checks of limits, sizes, free memory and "
+            "alignment, a layout, a fill that is waited for, a line of log. Below 2 "
+            "it would take accessors that are the driver's objects.",
+        ),
         pairs(
-            "construct and release from a slab",
-            f"the {count} allocations by hand",
-            calls(slab, 5, perf_counter),
-            calls(bare, 5, perf_counter),
+            f"construct from sizes and release, {count} buffers in a slab",
+            yardstick,
+            life(lambda: _build(gpu, every, "slab")),
+            bare(every[:-1]),
             0.50,
             COUNT,
-            _LIFE,
-        )
+            f"{_LIFE} 46 offsets and a `DevicePtr` for each are 0.5 of the yardstick "
+            "alone, 92 accessors set, bound and overwritten 0.2; the fill, the layout "
+            "and the checks are the rest. It would take accessors that are made when "
+            "they are read, at nine times an attribute's cost.",
+        ),
+        pairs(
+            f"construct from the config and release, {len(model)} buffers live",
+            f"the bare {len(model)} allocations and frees, checked",
+            life(lambda: BufferArena(CONFIG, **limits(), levers=Levers(), gpu=gpu)),
+            bare(model),
+            1.50,
+            COUNT,
+            f"{_LIFE} As from sizes, and the sizes are computed.",
+        ),
+    ]
+
+
+def _import() -> Row:
+    folder = ROOT / "generated"
+    return pairs(
+        "`import metrale_arena`",
+        "P",
+        process((sys.executable, "-c", "import metrale_arena"), folder),
+        process(NOTHING, folder),
+        3.5,
+        COUNT,
     )
-    return found
 
 
 if __name__ == "__main__":

@@ -141,8 +141,6 @@ def sizes_by_hand(
             wanted = max(-(-(2 * target.sm_count) // max(heads, 1)), 1)
             slots = min(wanted, SPLITK_MAX_SPLITS)
         slots = max(meta_rows, 1) * max(heads, 1) * slots
-    if slots < 0:
-        raise SizeError(f"splitk_workspace: {slots} slots")
     if hc_mult > 0:
         hc_width = hc_mult * hidden
         hc_streams = M * hc_width * 4

@@ -294,7 +294,7 @@ def sweep_columns(
         expert_gate_out_routed, k_rows * (intermediate_size * 2)
     )
     expert_up_out = expert_gate_out
-    splitk_workspace = _columns.natural(splitk_slots) * ((head_dim + 2) * 4)
+    splitk_workspace = splitk_slots * ((head_dim + 2) * 4)
     o_latent = _columns.largest(M_x2 * (o_groups * o_lora_rank), 256)
     norm_unit_w = max_dim * 2
     if hc_mult > 0:

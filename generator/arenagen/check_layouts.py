@@ -121,7 +121,7 @@ def check_alignment(symbols: Symbols) -> Iterator[Problem]:
                 related=(("buffer", buffer.span),),
             )
         needed = max(
-            _needed(symbols, extent).nbytes for _, extent in buffer_extents(buffer)
+            [_alignment(symbols, extent) for _, extent in buffer_extents(buffer)]
         )
         if needed > buffer.align and not beyond:
             yield Problem(
@@ -149,7 +149,7 @@ def _misplaced(symbols: Symbols, divisors: Divisors, laid: _Laid) -> Iterator[Pr
     env = divisors.free(laid.layout) if laid.layout else GLOBAL
 
     def needs(region: Region) -> int:
-        return _needed(symbols, region.extent).nbytes
+        return _alignment(symbols, region.extent)
 
     for place in divisors.places(laid.regions, env, laid.gates, needs):
         if not place.askew:
@@ -169,6 +169,18 @@ def _misplaced(symbols: Symbols, divisors: Divisors, laid: _Laid) -> Iterator[Pr
         )
 
 
+def _alignment(symbols: Symbols, extent: SingleExtent) -> int:
+    """The alignment in bytes that an extent needs for what lies in it."""
+    match extent:
+        case Shape(dtype):
+            return max(1, dtype.bits // 8)
+        case LayoutCall(name):
+            return _alignment(symbols, symbols.layouts[name].regions)
+        case Regions(items):
+            return max(max(e.align, _alignment(symbols, e.extent)) for e in items)
+    return 1
+
+
 class _Needed(NamedTuple):
     """An alignment in bytes, and what asks for it."""
 
@@ -177,7 +189,7 @@ class _Needed(NamedTuple):
 
 
 def _needed(symbols: Symbols, extent: SingleExtent) -> _Needed:
-    """The alignment that an extent needs for what lies in it."""
+    """As `_alignment`, and what asks for it."""
     match extent:
         case Shape(dtype):
             return _Needed(

@@ -54,9 +54,11 @@ def _reads(symbols: Symbols) -> set[str]:
     """Every name that is read; names of parameters are nobody else's."""
     schema = symbols.schema
     read: set[str] = set()
-    for formula in all_formulas(symbols):
-        read.update([symbols.canonical(node.name) for node in names(formula.expr)])
-        read.update([call.name for call in calls(formula.expr)])
+    # Formulas of one text have one tree.
+    exprs = {id(each.expr): each.expr for each in all_formulas(symbols)}
+    for expr in exprs.values():
+        read.update([symbols.canonical(node.name) for node in names(expr)])
+        read.update([call.name for call in calls(expr)])
     for buffer in schema.buffers:
         read.update(call.layout for call in layout_calls(buffer.extent))
     for layout in schema.layouts:

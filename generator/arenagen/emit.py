@@ -8,6 +8,7 @@ out where its divisor is shown to be positive, and checked by a helper elsewhere
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from .formula import (
     Binary,
@@ -30,13 +31,16 @@ _ABOUT_LENGTH = 60
 # What a name or a call of the schema becomes; None keeps a built-in function.
 NameSpelling = Callable[[str], Expr]
 CallSpelling = Callable[[str, tuple[Expr, ...]], Expr]
+# Names, each with a value that it does not have.
+Excluded: TypeAlias = frozenset[tuple[str, int]]
 
 
 class Emitter:
     """Turns formulas into Python; `helpers` collects the runtime functions it used.
 
     `constants` maps the integer constants to their values; `nonnegative` and
-    `positive` tell which names are shown to be at least 0, and at least 1.
+    `positive` tell which names are shown to be at least 0, and at least 1. `least` is
+    the smallest value of a name that may be negative, where it has one.
     """
 
     def __init__(
@@ -48,6 +52,7 @@ class Emitter:
         positive: Callable[[str], bool] = lambda name: False,
         nonnegative_call: Callable[[str], bool] = lambda name: False,
         counts: Callable[[str], tuple[bool, ...]] = lambda name: (),
+        least: Callable[[str], int | None] = lambda name: None,
     ) -> None:
         self._name = name
         self._call = call
@@ -56,6 +61,7 @@ class Emitter:
         self._positive = positive
         self._nonnegative_call = nonnegative_call
         self._counts = counts
+        self._least = least
         self.helpers: set[str] = set()
 
     def text(self, expr: Expr, what: str, facts: frozenset[str] = frozenset()) -> str:
@@ -202,38 +208,69 @@ class Emitter:
             return True
         return self.positive(expr, facts)
 
-    def at_least_0(self, expr: Expr) -> bool:
-        """Whether a formula is shown to be at least 0."""
+    def at_least_0(self, expr: Expr, other: Excluded = frozenset()) -> bool:
+        """Whether a formula is shown to be at least 0.
+
+        `other` are the values that names are known not to have here.
+        """
+
+        def sure(node: Expr) -> bool:
+            return self.at_least_0(node, other)
+
         match expr:
             case Int() | Bool() | Str():
                 return True
             case Name(name):
                 if name in self._constants:
                     return self._constants[name] >= 0
-                return self._nonnegative(name)
+                return self._nonnegative(name) or self._spared(name, other)
             case Binary("+" | "*" | "//" | "%", left, right):
-                return self.at_least_0(left) and self.at_least_0(right)
+                return sure(left) and sure(right)
             case Call("max", arguments):
-                return any(self.at_least_0(argument) for argument in arguments)
+                return any(map(sure, arguments))
             case Call("min" | "align" | "cdiv" | "clamp", arguments):
-                return all(self.at_least_0(argument) for argument in arguments)
+                return all(map(sure, arguments))
             case Call("count" | "len", _):
                 return True
             case Call("next_in", (_, least)):
-                return self.at_least_0(least)
+                return sure(least)
             case Call(name, arguments):
-                known = all(self.at_least_0(argument) for argument in arguments)
-                return known and self._nonnegative_call(name)
-            case IfElse(_, then, other):
-                return self.at_least_0(then) and self.at_least_0(other)
+                return all(map(sure, arguments)) and self._nonnegative_call(name)
+            case IfElse(condition, then, otherwise):
+                holds, fails = (
+                    self._excluded(condition, each) for each in (True, False)
+                )
+                return self.at_least_0(then, other | holds) and self.at_least_0(
+                    otherwise, other | fails
+                )
         return False
+
+    def _spared(self, name: str, other: Excluded) -> bool:
+        """Whether a name has none of the negative values that it could have."""
+        least = self._least(name)
+        while least is not None and (name, least) in other:
+            least += 1
+        return least is not None and least >= 0
+
+    def _excluded(self, condition: Expr, truth: bool) -> Excluded:
+        """What names are not, as the condition being `truth` says."""
+        match condition:
+            case Compare("==" | "!=" as op, Name(name), Name(constant)) if (
+                constant in self._constants and (op == "!=") == truth
+            ):
+                return frozenset({(name, self._constants[constant])})
+            case Compare("==" | "!=" as op, Name(name), Int(value)) if (
+                op == "!="
+            ) == truth:
+                return frozenset({(name, value)})
+        return frozenset()
 
 
 def positive_when(condition: Expr, truth: bool) -> frozenset[str]:
     """What the condition being `truth` says: `name` is positive, `name != 0`."""
     match condition:
-        case Compare(op, Int() as number, Name() as name) if op in _MIRRORED:
-            return positive_when(Compare(_MIRRORED[op], name, number), truth)
+        case Compare(op, Int() as number, Name() as name) if op in MIRRORED:
+            return positive_when(Compare(MIRRORED[op], name, number), truth)
         case Compare(op, Name(name), Int(0)):
             if op == (">" if truth else "<="):
                 return frozenset({name})
@@ -262,7 +299,7 @@ _INVERSE = {
     "in": "not in",
     "not in": "in",
 }
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def negation(expr: Expr) -> Expr:
@@ -279,8 +316,8 @@ def negation(expr: Expr) -> Expr:
 
 def _comparison(op: str, left: Expr, right: Expr) -> Expr:
     """A comparison with what varies on its left, which ruff asks for."""
-    if op in _MIRRORED and _constancy(left) > _constancy(right):
-        return Compare(_MIRRORED[op], right, left)
+    if op in MIRRORED and _constancy(left) > _constancy(right):
+        return Compare(MIRRORED[op], right, left)
     return Compare(op, left, right)
 
 

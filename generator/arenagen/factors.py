@@ -6,7 +6,7 @@ first. A pair of factors that the schema has a name for is read by that name.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
@@ -37,10 +37,10 @@ def factor_out(
         while block >= 0:
             inside[block].append(node)
             block = parents[block]
-    _Factoring(terms, dict.fromkeys(products)).named()
+    _Factoring(terms, products).named()
     for block, found in enumerate(inside):
         sure = [node for node in found if (block, False) in sites[node]]
-        _Factoring(terms, dict.fromkeys(found)).common(sure)
+        _Factoring(terms, found, sure).common()
 
 
 def common(parents: Sequence[int], blocks: Iterable[int]) -> int:
@@ -75,20 +75,27 @@ def _sites(
 
 
 class _Factoring:
-    """Some products, and which of them have each pair of factors."""
+    """Some products, and which of them have each pair of factors.
 
-    def __init__(self, terms: Terms, products: Iterable[Node]) -> None:
+    `sure` are those among them that are surely computed.
+    """
+
+    def __init__(
+        self, terms: Terms, products: Iterable[Node], sure: Iterable[Node] = ()
+    ) -> None:
         self.terms = terms
+        self.sure = set(sure)
         self.holders: dict[Pair, dict[Node, None]] = defaultdict(dict)
+        # How many of the holders are sure.
+        self.counts: Counter[Pair] = Counter()
         for node in products:
             self.hold(node)
 
-    def pairs(self, node: Node) -> Iterable[Pair]:
+    def pairs(self, node: Node) -> list[Pair]:
         """The pairs of factors, each once; not of what may have no value."""
         factors = [each for each in self.terms[node].parts if self.is_plain(each)]
-        return dict.fromkeys(
-            (min(pair), max(pair)) for pair in combinations(factors, 2)
-        )
+        found = ((min(pair), max(pair)) for pair in combinations(factors, 2))
+        return list(dict.fromkeys(found))
 
     def is_plain(self, node: Node) -> bool:
         return node in self.terms.names or not self.terms[node].raises
@@ -96,6 +103,12 @@ class _Factoring:
     def hold(self, node: Node) -> None:
         for pair in self.pairs(node):
             self.holders[pair][node] = None
+            self.counts[pair] += node in self.sure
+
+    def let_go(self, node: Node) -> None:
+        for pair in self.pairs(node):
+            del self.holders[pair][node]
+            self.counts[pair] -= node in self.sure
 
     def named(self) -> None:
         """Read what is the product of some let by its name."""
@@ -105,48 +118,42 @@ class _Factoring:
                 for node in list(holders):
                     self.replace(node, pair)
 
-    def common(self, sure: Iterable[Node]) -> None:
-        """Factor out the pairs that several of `sure` share, the most shared first.
+    def common(self) -> None:
+        """Factor out the pairs that several sure products share, most shared first.
 
-        The other products may not be computed; they follow.
+        The other products, which may not be computed, follow.
         """
-        certain = set(sure)
-
-        def rank(pair: Pair) -> tuple[int, int, bool]:
-            holders = self.holders[pair]
-            numbered = any(isinstance(self.terms[each].form, Int) for each in pair)
-            shared = sum(each in certain for each in holders)
-            return -shared, -len(holders), numbered
-
-        heap = [(*rank(pair), pair) for pair in self.holders]
+        heap = [self.ranked(pair) for pair in self.holders]
         heapify(heap)
         while heap:
-            *ranked, pair = heappop(heap)
-            found = rank(pair)
-            if found[0] > -2:
+            entry = heappop(heap)
+            pair = entry[-1]
+            if self.counts[pair] < 2:
                 continue
-            if list(found) != ranked:
-                heappush(heap, (*found, pair))
+            if entry != self.ranked(pair):
+                heappush(heap, self.ranked(pair))
                 continue
             for node in list(self.holders[pair]):
                 for changed in self.replace(node, pair):
-                    heappush(heap, (*rank(changed), changed))
+                    heappush(heap, self.ranked(changed))
 
-    def replace(self, node: Node, pair: Pair) -> Iterable[Pair]:
+    def ranked(self, pair: Pair) -> tuple[int, int, bool, Pair]:
+        """A pair behind its rank: names go before numbers where all else is equal."""
+        numbered = any(isinstance(self.terms[each].form, Int) for each in pair)
+        return -self.counts[pair], -len(self.holders[pair]), numbered, pair
+
+    def replace(self, node: Node, pair: Pair) -> list[Pair]:
         """Multiply two factors of a product first; the pairs that it has since."""
-        term = self.terms[node]
-        before = self.pairs(node)
-        if pair not in before or len(term.parts) == 2:
-            return ()
-        rest = list(term.parts)
-        first, second = sorted(rest.index(each) for each in pair)
-        if pair[0] == pair[1]:
-            second = rest.index(pair[0], first + 1)
-        whole = self.terms.product((rest[first], rest[second]))
-        rest[first] = whole
-        del rest[second]
-        self.terms.rearrange(node, tuple(rest))
-        for each in before:
-            del self.holders[each][node]
+        factors = list(self.terms[node].parts)
+        if pair not in self.pairs(node) or len(factors) == 2:
+            return []
+        self.let_go(node)
+        first, second = sorted(factors.index(each) for each in pair)
+        if first == second:
+            second = factors.index(pair[0], first + 1)
+        whole = self.terms.product((factors[first], factors[second]))
+        factors[first] = whole
+        del factors[second]
+        self.terms.rearrange(node, tuple(factors))
         self.hold(node)
         return [each for each in self.pairs(node) if whole in each]

@@ -157,6 +157,7 @@ class _Types:
         self.symbols = symbols
         self.problems: list[Problem] = []
         self._broken: set[str] = set()
+        self._found: dict[int, Type] = {}
         self._earlier: set[str] = set()
 
     def run(self) -> None:
@@ -296,11 +297,8 @@ class _Types:
             node.name in self._broken for node in names(formula.expr)
         ):
             return None
-        types: Mapping[str, Type] = self.symbols.types
-        if local:
-            types = {**types, **local}
         try:
-            found = infer(formula.expr, types, self.symbols.signatures)
+            found = self._type(formula.expr, local)
             if allowed is not None:
                 self._allow(formula.expr, allowed, local)
             if wanted is not None and found != wanted:
@@ -336,6 +334,16 @@ class _Types:
         else:
             return found
         return None
+
+    def _type(self, expr: Expr, local: Mapping[str, Type]) -> Type:
+        """The type of a formula. Raises FormulaError."""
+        symbols = self.symbols
+        if local:
+            return infer(expr, {**symbols.types, **local}, symbols.signatures)
+        # Formulas of one text have one tree.
+        if id(expr) not in self._found:
+            self._found[id(expr)] = infer(expr, symbols.types, symbols.signatures)
+        return self._found[id(expr)]
 
     def _allow(
         self,

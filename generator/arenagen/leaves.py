@@ -18,8 +18,8 @@ class Unknown(Exception):
 
 # Where a line may break, from the outermost to the innermost: black's own order.
 COMPREHENSION, COMMA, TERNARY, LOGIC, STRINGS, COMPARISON = 20, 18, 16, 14, 12, 10
-_OPERATORS = {"|": 9, "^": 8, "&": 7, "<<": 6, ">>": 6, "+": 5, "-": 5, "**": 2}
-_OPERATORS |= dict.fromkeys(("*", "/", "//", "%", "@"), 4)
+OPERATORS = {"|": 9, "^": 8, "&": 7, "<<": 6, ">>": 6, "+": 5, "-": 5, "**": 2}
+OPERATORS |= dict.fromkeys(("*", "/", "//", "%", "@"), 4)
 _COMPARISONS = {"<", ">", "==", "!=", "<=", ">=", "in", "is"}
 DOT = 1
 
@@ -146,8 +146,8 @@ def _ends_operand(leaf: Leaf | None) -> bool:
 
 def _priority(leaf: Leaf, last: Leaf | None) -> int:
     text = leaf.text
-    if text in _OPERATORS:
-        return _OPERATORS[text] if _ends_operand(last) else 0
+    if text in OPERATORS:
+        return OPERATORS[text] if _ends_operand(last) else 0
     if text == ".":
         return DOT if last is not None and last.closes else 0
     if leaf.is_string:

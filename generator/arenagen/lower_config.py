@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from .formula import names, quote
-from .lower_scope import CHECKS, EMPTY, PYTHON_TYPES, Lowering, python_literal
+from .lower_scope import (
+    CHECKS,
+    EMPTY,
+    PYTHON_TYPES,
+    Lowering,
+    lever_bounds,
+    python_literal,
+)
 from .model import Field, Function, Lever
 from .plan import FieldView, FunctionView, LeverView, PropertyView
 from .plan_parts import ParameterView, StatementView
@@ -111,9 +118,8 @@ class ConfigLowering(Lowering):
         self.modules["levers"].add("runtime.numeric", check)
         if lever.type != "int":
             return f"{check}({target})"
-        values = [value for _, value, _ in lever.words if isinstance(value, int)]
-        bounds = [*values, *(lever.clamp or ()), int(lever.default)]
-        return f"{check}({target}, {min(bounds)}, {max(bounds)})"
+        least, most = lever_bounds(lever)
+        return f"{check}({target}, {least}, {most})"
 
     def function(self, function: Function) -> FunctionView:
         symbols = self.symbols

@@ -8,7 +8,7 @@ from . import naming
 from .emit import Emitter
 from .formula import Call, Expr, Name, Type, infer, names, quote, spell
 from .imports import Imports
-from .model import Layout, Schema
+from .model import Layout, Lever, Schema
 from .plan_parts import StatementView
 from .symbols import (
     Symbols,
@@ -71,6 +71,7 @@ class Scope:
             self._positive,
             self._nonnegative_call,
             self._counts,
+            self._least,
         )
         self.constants = constants
         # Lets of a layout, which only its own scope knows.
@@ -165,6 +166,10 @@ class Scope:
             return self._naturals[name]
         return kinds.get(name) in ("field", "limit", "target")
 
+    def _least(self, name: str) -> int | None:
+        lever = self.symbols.levers.get(name)
+        return lever_bounds(lever)[0] if lever and lever.type == "int" else None
+
     def _positive(self, name: str) -> bool:
         symbols = self.symbols
         match symbols.kinds.get(name):
@@ -178,6 +183,13 @@ class Scope:
                     self._positives[name] = self.emitter.positive(expr, frozenset())
                 return self._positives[name]
         return False
+
+
+def lever_bounds(lever: Lever) -> tuple[int, int]:
+    """The least and the most that an integer lever may be."""
+    values = [value for _, value, _ in lever.words if isinstance(value, int)]
+    bounds = [*values, *(lever.clamp or ()), int(lever.default)]
+    return min(bounds), max(bounds)
 
 
 def layout_reads_config(symbols: Symbols, layout: Layout) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from . import naming
-from .emit import negation, positive_when
+from .emit import MIRRORED, negation, positive_when
 from .formula import Call, Compare, Expr, IfElse, Int, Name, Unary
 from .imports import Imports
 from .lower_extents import ExtentLowering
@@ -268,8 +268,8 @@ def _gate(expr: Expr, scope: Scope) -> Gate:
         case Unary("not", operand):
             key, holds = _gate(operand, scope)
             return key, not holds
-        case Compare(op, Int(value) as number, Name() as name) if op in _MIRRORED:
-            return _gate(Compare(_MIRRORED[op], name, number), scope)
+        case Compare(op, Int(value) as number, Name() as name) if op in MIRRORED:
+            return _gate(Compare(MIRRORED[op], name, number), scope)
         case Compare(op, Name(name) as operand, Int(value)) if scope.nonnegative(name):
             if (op, value) in ((">", 0), ("!=", 0), (">=", 1)):
                 return Compare(">", operand, Int(0)), True
@@ -278,6 +278,3 @@ def _gate(expr: Expr, scope: Scope) -> Gate:
     if isinstance(expr, Compare) and expr.op in ("!=", "<=", "<", "not in"):
         return negation(expr), False
     return expr, True
-
-
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}

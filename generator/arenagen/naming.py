@@ -328,6 +328,11 @@ def local(name: str, taken: Container[str]) -> str:
     return name
 
 
+def part(owner: str) -> str:
+    """The local that holds a part of a value which has no good name of its own."""
+    return f"{owner}_part" if owner else "part"
+
+
 class Locals:
     """Gives the locals of one function names that nothing else in it has."""
 

@@ -28,7 +28,9 @@ def templates() -> Path:
 
 def template(module: str) -> str:
     """The template of one emitted module."""
-    return (templates() / f"{module}.py.jinja").read_text(encoding="utf-8")
+    from pathlib import Path
+
+    return Path(find(f"templates/{module}.py.jinja")).read_text(encoding="utf-8")
 
 
 def runtime_modules() -> list[tuple[str, str]]:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from . import naming
 from .factors import factor_out
 from .formula import Call, Compare, Expr, IfElse, Int, Name
 from .statements import Assign, Branch, SizesCode, Statement
@@ -273,11 +274,10 @@ class _Sharing:
         block, slot = path[-1]
         for node in sorted(self.blocks[block].hoisted[slot], key=self.rank.__getitem__):
             if node not in self.made:
-                owner = self.step(block, slot)
-                whose = owner.statement if owner else None
-                best = term_name(self.terms, node) or (
-                    f"{whose.name}_part" if isinstance(whose, Assign) else "part"
-                )
+                step = self.step(block, slot)
+                owner = step.statement if step else None
+                whose = owner.name if isinstance(owner, Assign) else ""
+                best = term_name(self.terms, node) or naming.part(whose)
                 self.made[node] = self.fresh(best)
             yield Assign(self.made[node], self.computed(node, path))
             self.locals[node, block] = self.made[node]

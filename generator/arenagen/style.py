@@ -12,9 +12,9 @@ import re
 
 from .breaking import Line, broken_lines
 from .leaves import Unknown, element, statement
+from .plain_breaks import broken_call, broken_value, joined
 from .settled import (
     ELEMENTS,
-    ITEM,
     LINES,
     STRING,
     WIDTH,
@@ -37,12 +37,6 @@ _TAIL = re.compile(r" *([)\]}](?:,|:| -> [\w.\[\], |\"]+:)?)\n")
 _TEXT = re.compile(
     rf' *((?:"[^"\n]*": |\w+=|(?P<name>\w+ = ))\()\n((?: *{STRING}\n)+) *(\),?)\n'
 )
-# A call, a definition or a tuple up to its first argument, and what follows the last.
-_CALL = re.compile(
-    r'(?:(?:return |[\w.]+ = |\w+=|"[^"\n]*": )?[\w.]+|def \w+'
-    r'|(?P<tuple>[\w.]+(?:\["\w*"\])* = |\w+=|"[^"\n]*": ))\('
-)
-_BEHIND = re.compile(r"\)(?:,| -> [\w.\[\], |]+:)?")
 
 
 def styled(text: str) -> str:
@@ -91,18 +85,22 @@ def _imports(text: str, at: int, found: list[str]) -> int:
 def _statement(text: str, at: int, found: list[str]) -> int:
     """Put the lines of one statement to those that were found; where it ends."""
     indent = _indent(text, at)
-    listed = _list(text, at, indent) or _long_text(text, at, indent)
-    if listed is not None:
-        found += listed[0]
-        return listed[1]
+    if _may_be_list(text, at, text.find("\n", at)):
+        listed = _list(text, at, indent) or _long_text(text, at, indent)
+        if listed is not None:
+            found += listed[0]
+            return listed[1]
     end = end_of(text, at)
     if end < 0:
         raise Unknown
     lines = text[at : end - 1].split("\n")
     if len(lines) > 1 or not is_settled(lines[0]):
-        lines = _broken_call(_joined(lines), indent) or [
-            *broken_lines(Line(statement(lines), indent // 4))
-        ]
+        code = joined(lines)
+        lines = (
+            broken_call(code, indent)
+            or broken_value(code, indent)
+            or [*broken_lines(Line(statement(lines), indent // 4))]
+        )
     found += [f"{line}\n" for line in lines]
     return end
 
@@ -112,6 +110,11 @@ def _indent(text: str, at: int) -> int:
     while text[end] == " ":
         end += 1
     return end - at
+
+
+def _may_be_list(text: str, at: int, stop: int) -> bool:
+    """Whether a line opens a list: a cheap look in front of the thorough one."""
+    return text[stop - 1] in "([{" or text.find("#", at, stop) >= 0
 
 
 def _list(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
@@ -158,9 +161,15 @@ def _list(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
 
 def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
     """The lines of one element of a list, and where it ends; None for none, or two."""
-    listed = _list(text, at, indent) or _long_text(text, at, indent)
-    if listed is not None and listed[0][-1].endswith(",\n"):
-        return listed
+    stop = text.find("\n", at)
+    if _may_be_list(text, at, stop):
+        listed = _list(text, at, indent) or _long_text(text, at, indent)
+        if listed is not None and listed[0][-1].endswith(",\n"):
+            return listed
+    elif text[stop - 1] == ",":
+        broken = broken_call(text[at:stop].lstrip(" "), indent)
+        if broken is not None:
+            return [f"{line}\n" for line in broken], stop + 1
     end = end_of(text, at)
     lines = text[at : end - 1].split("\n") if end > 0 else [""]
     first, last = lines[0].lstrip(" "), lines[-1]
@@ -173,7 +182,7 @@ def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
             return None
         if is_settled(line := " " * indent + first):
             return [f"{line}\n"], end
-    lines = _broken_call(_joined(lines), indent) or [
+    lines = broken_call(joined(lines), indent) or [
         *broken_lines(Line(element(lines), indent // 4, inside=True))
     ]
     return [f"{line}\n" for line in lines], end
@@ -199,54 +208,3 @@ def _long_text(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
     if fits:
         return None
     return [f"{pad[4:]}{head}\n", *lines, f"{pad[4:]}{tail}\n"], found.end()
-
-
-def _joined(lines: list[str]) -> str:
-    """The lines of a statement as one."""
-    first, *others = [line.strip() for line in lines]
-    text = first
-    for line in others:
-        text += line if text[-1:] in "([{" or line[:1] in ")]}" else f" {line}"
-    return text
-
-
-def _broken_call(code: str, indent: int) -> list[str] | None:
-    """The lines of a call, a definition or an assigned tuple; None for anything else.
-
-    They are those that `broken_lines` makes, without its leaves.
-    """
-    found = _CALL.match(code)
-    if found is None or " for " in code or "lambda " in code:
-        return None
-    items: list[str] = []
-    end = found.end() - 1
-    while code[end] != ")":
-        item = ITEM.match(code, end + 1)
-        if item is None or item.end() == len(code):
-            return None
-        items.append(item[0].strip(" "))
-        end = item.end()
-        if code[end] not in ",)":
-            return None
-    pad = " " * indent
-    head, inside, tail = pad + found[0], code[found.end() : end], pad + code[end:]
-    if len(items) < 2 or not _BEHIND.fullmatch(code, end) or inside[-1] == " ":
-        return None
-    if indent + len(code) <= WIDTH:
-        return [pad + code]
-    if len(head) > WIDTH or len(tail) > WIDTH:
-        return None
-    inner = f"{pad}    {inside}"
-    if len(inner) <= WIDTH and found["tuple"] is None:
-        return [head, inner, tail]
-    lines = [head]
-    for text in items:
-        line = f"{pad}    {text},"
-        if len(line) <= WIDTH:
-            lines.append(line)
-        else:
-            lines += _broken_call(line.lstrip(), indent + 4) or broken_lines(
-                Line(element([line]), indent // 4 + 1, inside=True)
-            )
-    lines.append(tail)
-    return lines

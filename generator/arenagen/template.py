@@ -18,9 +18,7 @@ _Scope: TypeAlias = dict[str, Any]
 _Part: TypeAlias = Callable[[_Scope, list[str]], None]
 _Value: TypeAlias = Callable[[_Scope], Any]
 
-_TAG = re.compile(
-    r"(?:\s*\{%-|^[ \t]*\{%|\{%) (.*?) %\}\n?|\{\{ (.*?) \}\}", re.MULTILINE
-)
+_TAG = re.compile(r"\{(%|\{) (.*?) [%}]\}")
 _LOOP = re.compile(r"for (\w+) in ([\w.]+)")
 _CONDITION = re.compile(r"if (not )?([\w.]+)")
 _PRINTED = re.compile(r"([\w.]+)(?: \| (\w+)(?:\((.*)\))?)?")
@@ -55,32 +53,50 @@ class _Printed(NamedTuple):
 class _Reader:
     def __init__(self, text: str, filters: Filters) -> None:
         self.filters = filters
-        self.pieces = iter(_TAG.split(text))
+        # Texts, each with the sign and the content of the tag behind it.
+        pieces = _TAG.split(text)
+        if found := _STRAY.search("\n".join(pieces[::3])):
+            raise TemplateError(found[0])
+        self.pieces = zip(
+            pieces[::3], [*pieces[1::3], ""], [*pieces[2::3], ""], strict=True
+        )
         self.ended_by = ""
+        # The sign of the tag in front of the next text.
+        self.behind = ""
 
     def parts(self, *ends: str) -> list[_Part]:
         """What stands up to one of some tags, or up to the end of the template."""
         parts: list[_Part] = []
         text, printed = "", []
-        for piece in self.pieces:
-            if _STRAY.search(piece):
-                raise TemplateError(piece)
-            text += piece.replace("%", "%%")
-            tag, value = next(self.pieces, None), next(self.pieces, None)
-            if value is not None:
+        for piece, sign, tag in self.pieces:
+            text += self.without_blocks(piece, sign).replace("%", "%%")
+            if sign == "{":
                 text += "%s"
-                printed.append(self.printed(value))
+                printed.append(self.printed(tag))
                 continue
             if text:
                 parts.append(_printing(text, printed))
                 text, printed = "", []
-            if tag is None or tag in ends:
-                self.ended_by = tag or ""
+            if not sign or tag in ends:
+                self.ended_by = tag
                 break
             parts.append(self.block(tag))
         if ends and self.ended_by not in ends:
             raise TemplateError(f"no {' or '.join(ends)}")
         return parts
+
+    def without_blocks(self, piece: str, sign: str) -> str:
+        """A text without the rest of the line of the block before it, and without what
+        stands on the line of the block behind it, where there are but blanks.
+        """
+        begins_line = not self.behind
+        if self.behind == "%" and piece[:1] == "\n":
+            piece, begins_line = piece[1:], True
+        self.behind = sign
+        line = piece.rfind("\n") + 1
+        if sign == "%" and (begins_line or line) and not piece[line:].strip(" \t"):
+            return piece[:line]
+        return piece
 
     def block(self, tag: str) -> _Part:
         if found := _LOOP.fullmatch(tag):

@@ -84,7 +84,6 @@ class CudaBackend:
         status, self._context = self._driver.cuDevicePrimaryCtxRetain(self._device)
         if status:
             self._fail("cuDevicePrimaryCtxRetain", status)
-        self._context_handle = int(self._context)
         self._ordinal = device
         # A subclass that counts or changes calls must see every one of them.
         self._own_memset = type(self).memset_async is CudaBackend.memset_async
@@ -267,14 +266,15 @@ class CudaBackend:
         self, ptr: DevicePtr, value: int, nbytes: int, stream: Stream
     ) -> None:
         """Enqueue on `stream` the setting of `nbytes` bytes to `value`."""
-        handle = stream_handle(stream)
+        handle = stream if type(stream) is int else stream_handle(stream)
         pushed = self._enter()
         try:
-            (status,) = self._driver.cuMemsetD8Async(int(ptr), value, nbytes, handle)
+            (status,) = self._driver.cuMemsetD8Async(ptr, value, nbytes, handle)
             if status:
                 self._fail("cuMemsetD8Async", status, f"{nbytes} bytes", ptr)
         finally:
-            self._leave(pushed)
+            if pushed:
+                self._leave(pushed)
 
     def prepare_ranges(self, ranges: Sequence[tuple[DevicePtr, int]]) -> object:
         """Return the ranges with their addresses in the driver's own form."""
@@ -299,7 +299,8 @@ class CudaBackend:
                     ptr = int(address)
                     self._fail("cuMemsetD8Async", status, f"{nbytes} bytes", ptr)
         finally:
-            self._leave(pushed)
+            if pushed:
+                self._leave(pushed)
 
     def copy_h2d(self, dst: DevicePtr, src: ReadableBuffer) -> None:
         """Copy all bytes of `src` to the device; work enqueued later sees them."""
@@ -393,7 +394,7 @@ class CudaBackend:
         status, current = self._driver.cuCtxGetCurrent()
         if status:
             self._fail("cuCtxGetCurrent", status)
-        if int(current) == self._context_handle:
+        if current == self._context:
             return False
         (status,) = self._driver.cuCtxPushCurrent(self._context)
         if status:

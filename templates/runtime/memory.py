@@ -79,7 +79,7 @@ class Places:
 class Memory(Protocol):
     """The allocations of one arena."""
 
-    def allocate(self) -> list[DevicePtr]:
+    def allocate(self) -> Sequence[DevicePtr]:
         """The pointers of all buffers, in order; NULL for one of 0 bytes.
 
         What was allocated before an error is still there, for `free`.
@@ -183,7 +183,7 @@ class SeparateMemory(_Allocations):
     def _labels(self) -> list[str]:
         return [name for name, nbytes in self._sizes_by_name().items() if nbytes]
 
-    def allocate(self) -> list[DevicePtr]:
+    def allocate(self) -> Sequence[DevicePtr]:
         """Allocate every buffer; nothing is asked of the backend for 0 bytes.
 
         Raise AllocationError with the buffer, its bytes, the memory that was free and
@@ -191,11 +191,13 @@ class SeparateMemory(_Allocations):
         for an address that is not aligned as the buffer is, or as ALIGNMENT promises.
         """
         self._allocate([nbytes for nbytes in self._asked if nbytes])
-        found = iter(self._allocations)
-        pointers = [next(found) if nbytes else NULL for nbytes in self._sizes]
+        pointers = self._allocations
+        if len(pointers) < len(self._sizes):
+            found = iter(pointers)
+            pointers = [next(found) if nbytes else NULL for nbytes in self._sizes]
         places = self._places
         if any(map(mod, pointers, places.aligns)):
-            return [*map(_rounded, places.names, pointers, places.aligns)]
+            return tuple(map(_rounded, places.names, pointers, places.aligns))
         return pointers
 
     def room(self, name: str) -> int:
@@ -253,7 +255,7 @@ class SlabMemory(_Allocations):
     def _labels(self) -> list[str]:
         return [self._label]
 
-    def allocate(self) -> list[DevicePtr]:
+    def allocate(self) -> Sequence[DevicePtr]:
         """Allocate the slab; the pointers of the buffers inside.
 
         Raise AllocationError for what the backend raises, and BackendError for an

@@ -517,3 +517,31 @@ def test_counts_of_a_call_are_checked_one_by_one() -> None:
         "block(heads, split > 1)"
     )
     assert writer.text(parse("twice(heads - 1)"), "what") == "twice(heads - 1)"
+
+
+@pytest.mark.parametrize(
+    ("formula", "checked"),
+    [
+        ("policy", True),
+        ("heads if policy == BACK else policy", True),
+        ("heads if policy == BACK else width if policy == -1 else policy", True),
+        ("heads if policy == BACK else width if policy == LESS else policy", False),
+        ("policy if policy != LESS else 3", True),
+        ("heads if policy == LESS else policy * 2 if policy != BACK else 1", False),
+        ("policy if policy == BACK else heads", True),
+        ("heads if policy == LESS else other if policy == BACK else policy", True),
+    ],
+)
+def test_a_name_is_a_size_where_its_negative_values_are_told_apart(
+    formula: str, checked: bool
+) -> None:
+    """`policy` is -2 at least, and `-1` is no constant but a negation."""
+    emitter = Emitter(
+        Name,
+        Call,
+        {"BACK": -2, "LESS": -1},
+        lambda name: name in COUNTS,
+        least=lambda name: {"policy": -2}.get(name),
+    )
+    tree = emitter.natural(parse(formula), "what")
+    assert (isinstance(tree, Call) and tree.name == "natural") == checked

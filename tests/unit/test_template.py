@@ -9,7 +9,7 @@ import jinja2
 import pytest
 
 from arenagen import resources
-from arenagen.commands.inputs import load_checked
+from arenagen.commands.schemas import load_checked
 from arenagen.lower import lower
 from arenagen.lower_families import lower_families
 from arenagen.render import FILTERS, MODULES
@@ -60,7 +60,10 @@ EACH = SimpleNamespace(
         "{% if not view.no %}\nb\n{% else %}\nc\n{% endif %}\n\n",
         "a{% if view.no %}b{% endif %}c {% if view.yes %}\nb{% endif %}\n\nc",
         "{% for one in view.all.x %}\n{{ one }}, {{ view.name }}\n{% endfor %}\n",
-        "f(\n  a\n{%- for one in view.all.x %}, {{ one }}{% endfor %}\n)\n",
+        "f(\n  {% for one in view.all.x %}, {{ one }}{% endfor %}\n)\n",
+        "a\n  {% if view.yes %}  {% endif %}b {% if view.yes %}\n\n{% endif %}\n",
+        " {{ view.name }} {% if view.no %}\n b\n {% endif %} c\n\t{% if view.no %}"
+        "{% endif %}",
         "{{ view.name | docstring(4) }} {{ view.all.x | literal }}",
         "{{ view.name | argument(view.other, 4) }}\n",
     ],
@@ -93,6 +96,8 @@ def test_loops_nest_and_see_what_is_around_them() -> None:
         "{{a}}",
         "{# a comment #}",
         "{{- a }}",
+        "{%- if a %}{% endif %}",
+        "{% if a -%}{% endif %}",
     ],
 )
 def test_what_is_not_of_the_language_is_refused(text: str) -> None:
