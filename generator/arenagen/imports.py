@@ -45,8 +45,12 @@ def _together(names: set[str]) -> list[list[str]]:
     """The names of each statement: all of them, or everything, and each new name."""
     apart = {name for name in names if name == "*" or " as " in name}
     plain = sorted(names - apart, key=import_key)
-    others = sorted(apart, key=lambda name: (name != "*", name))
+    others = sorted(apart, key=_apart_key)
     return [each for each in (plain, *([name] for name in others)) if each]
+
+
+def _apart_key(name: str) -> tuple[bool, object]:
+    return name != "*", import_key(name.partition(" as ")[0])
 
 
 def _statement(module: str, names: list[str]) -> str:

@@ -7,7 +7,7 @@ nothing; what they print is decided here and there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from .chunks import MAX_LINES, chunks
 from .formula import Expr, quote, spell
@@ -25,6 +25,7 @@ from .plan import (
     BufferView,
     ConstantView,
     FieldView,
+    GroupView,
     LimitView,
     TrimView,
 )
@@ -50,15 +51,21 @@ class _ArenaLowering(BufferLowering):
             for _, modules in lowered:
                 _update(self.modules, modules, MODULES)
             whole = self.whole(views, schema)
+            _import_places(self.modules["arena"], whole.groups)
             return replace(whole, imports=self.imports())
         for _, modules in lowered:
             _update(self.modules, modules, set(MODULES) - CHUNKED)
         whole = self.whole(views, replace(schema, buffers=()))
         parts = tuple(
-            self.chunk(whole, number, schema.buffers[run], lowered[run])
+            self.chunk(whole, number, run, lowered[run])
             for number, run in enumerate(runs, start=1)
         )
-        return replace(whole, chunks=parts, imports=self.imports(parts))
+        return replace(
+            whole,
+            groups=tuple(_joined(each, parts) for each in whole.groups),
+            chunks=parts,
+            imports=self.imports(parts),
+        )
 
     def alone(self, buffer: Buffer) -> tuple[BufferView, dict[str, Imports]]:
         """A buffer, and what the modules import for it."""
@@ -71,10 +78,11 @@ class _ArenaLowering(BufferLowering):
         self,
         whole: ArenaView,
         number: int,
-        buffers: tuple[Buffer, ...],
+        run: slice,
         lowered: list[tuple[BufferView, dict[str, Imports]]],
     ) -> ArenaView:
         """The plan of the modules that hold a run of the buffers."""
+        buffers = self.schema.buffers[run]
         modules, self.modules = self.modules, defaultdict(Imports)
         for _, own in lowered:
             _update(self.modules, own, CHUNKED)
@@ -84,18 +92,25 @@ class _ArenaLowering(BufferLowering):
         sweep, imports = SweepLowering(part).sweep(code)
         self.modules["sweep_columns"].update(imports)
         own, self.modules = self.modules, modules
-        self.chunk_imports(own, number)
-        return replace(
+        views = tuple(view for view, _ in lowered)
+        view = replace(
             whole,
             number=number,
-            buffers=tuple(view for view, _ in lowered),
+            buffers=views,
+            groups=tuple(
+                replace(group, number=number)
+                for group in self.groups(part, views)
+                if group.memsets
+            ),
+            slab_order=whole.slab_order[run],
             shapes=shapes,
             shape_locals=shape_locals,
             size_definitions=tuple(lines(code.definitions, 4)),
             size_statements=tuple(lines(code.statements, 4)),
             sweep=sweep,
-            imports={name: own[name].lines() for name in CHUNKED},
         )
+        self.chunk_imports(own, view)
+        return replace(view, imports={name: own[name].lines() for name in CHUNKED})
 
     def whole(self, buffers: tuple[BufferView, ...], sized: Schema) -> ArenaView:
         """The plan of the modules that are for all buffers; it imports nothing yet.
@@ -107,7 +122,6 @@ class _ArenaLowering(BufferLowering):
         code = SizeLowering(sized, self.modules).code()
         sweep, imports = SweepLowering(schema).sweep(code)
         self.modules["sweep_columns"].update(imports)
-        by_name = {each.name: each for each in buffers}
         log_format, log_arguments = self.log()
         return ArenaView(
             package=schema.arena.package,
@@ -155,7 +169,7 @@ class _ArenaLowering(BufferLowering):
             shapes=self.shapes(sized.buffers),
             shape_locals=self.shape_locals(sized.buffers),
             trims=tuple(map(_trim, schema.trims, code.trims)),
-            groups=tuple(self.group(each, by_name) for each in schema.groups),
+            groups=self.groups(schema, buffers),
             slab_order=tuple(slab_order(schema.buffers)),
             checksum_lever=next(
                 (each.name for each in schema.levers if each.arms == "checksum"), ""
@@ -178,8 +192,23 @@ class _ArenaLowering(BufferLowering):
         label = info.label.replace("%", "%%")
         return f"{label}: " + ", ".join(parts), tuple(arguments)
 
-    def chunk_imports(self, modules: dict[str, Imports], number: int) -> None:
+    def chunk_imports(self, modules: dict[str, Imports], chunk: ArenaView) -> None:
         """Import what the modules of a run of the buffers need besides."""
+        number = chunk.number
+        arena = modules["arena"]
+        arena.add("runtime.device", "DevicePtr")
+        if number > 1:
+            before = f"{chunk.class_name} as _{chunk.class_name}"
+            arena.add(f"arena_{number - 1}", before)
+        listed = any(group.buffers for group in chunk.groups)
+        if listed:
+            arena.add("sizes", "BufferSizes")
+        if listed or chunk.checksums:
+            arena.add("runtime.memory", "Member")
+        if chunk.filled:
+            arena.add("runtime.backend", "GpuBackend")
+            arena.add("runtime.fill", "fill")
+        _import_places(arena, chunk.groups)
         modules["buffers"].add("runtime.info", "BufferInfo")
         modules["shapes"].add(f"buffers_{number}", "BUFFERS")
         modules["shapes"].add("config", "ModelConfig")
@@ -208,6 +237,11 @@ class _ArenaLowering(BufferLowering):
             shapes = f"buffer_shapes as _buffer_shapes{end}"
             modules["shapes"].add(f"shapes{end}", shapes)
             modules["sizes"].add(f"sizes{end}", f"sizes as _sizes{end}")
+            order = f"SLAB_ORDER as _SLAB_ORDER{end}"
+            modules["arena"].add(f"arena{end}", order)
+            for group in each.region_groups:
+                entries = f"{group.entries} as {group.entries}{end}"
+                modules["arena"].add(f"arena{end}", entries)
             columns = f"sweep_columns as _sweep_columns{end}"
             modules["sweep_columns"].add(f"sweep_columns{end}", columns)
             if each.pointers:
@@ -265,7 +299,6 @@ class _ArenaLowering(BufferLowering):
         arena.add("config", "ModelConfig")
         arena.add("levers", "Levers")
         arena.add("runtime.backend", "GpuBackend", "Stream")
-        arena.add("runtime.checksum", "ChecksumReport", "checksum_buffer")
         arena.add("runtime.debug", "Debug", "Guards", "Overrun", "guard_bytes")
         arena.add("runtime.device", "DevicePtr")
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
@@ -287,7 +320,10 @@ class _ArenaLowering(BufferLowering):
         if any(buffer.carve for buffer in self.schema.buffers):
             arena.add("runtime.device", "NULL")
             arena.add("runtime.slab", "Slab")
-        if any(buffer.init is not None for buffer in self.schema.buffers):
+        if chunks:
+            name = self.schema.arena.class_name
+            arena.add(f"arena{chunks[-1].suffix}", f"{name} as _{name}")
+        elif any(buffer.init is not None for buffer in self.schema.buffers):
             arena.add("runtime.fill", "fill")
         return {name: modules[name].lines() for name in MODULES}
 
@@ -298,6 +334,25 @@ def _update(
     for name, imports in own.items():
         if name in names:
             modules[name].update(imports)
+
+
+def _import_places(arena: Imports, groups: Iterable[GroupView]) -> None:
+    """Import what lays the regions of zeroing groups out."""
+    for group in groups:
+        for region in group.regions:
+            arena.add("uses", region.place)
+
+
+def _joined(group: GroupView, chunks: Iterable[ArenaView]) -> GroupView:
+    """A zeroing group whose members are listed chunk by chunk."""
+    found = [
+        each for chunk in chunks for each in chunk.groups if each.name == group.name
+    ]
+    return replace(
+        group,
+        chunks=tuple(each.number for each in found if each.buffers),
+        region_chunks=tuple(each.number for each in found if each.regions),
+    )
 
 
 def _trim(trim: Trim, condition: Expr) -> TrimView:

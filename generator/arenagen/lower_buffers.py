@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from . import naming
 from .describe import buffer_details, extent_text
@@ -16,6 +16,7 @@ from .model import (
     Buffer,
     Formula,
     Group,
+    Schema,
     Shape,
     Use,
     Uses,
@@ -130,7 +131,16 @@ class BufferLowering(UseLowering):
             ),
         )
 
-    def group(self, group: Group, views: dict[str, BufferView]) -> GroupView:
+    def groups(
+        self, schema: Schema, views: Iterable[BufferView]
+    ) -> tuple[GroupView, ...]:
+        """The zeroing groups, with the views of their members among the buffers."""
+        by_name = {each.name: each for each in views}
+        return tuple(self.group(schema, each, by_name) for each in schema.groups)
+
+    def group(
+        self, schema: Schema, group: Group, views: dict[str, BufferView]
+    ) -> GroupView:
         """A zeroing group with the views of its members."""
         regions = tuple(
             RegionMemberView(
@@ -141,17 +151,15 @@ class BufferLowering(UseLowering):
                 ),
                 each.steps,
             )
-            for each in region_members(self.schema, self.symbols, group.name)
+            for each in region_members(schema, self.symbols, group.name)
         )
-        for region in regions:
-            self.modules["arena"].add("uses", region.place)
         return GroupView(
             name=group.name,
             doc=group.doc,
             method=group.method,
             rows_method=group.rows_method or "",
             buffers=tuple(
-                views[each.name] for each in whole_members(self.schema, group.name)
+                views[each.name] for each in whole_members(schema, group.name)
             ),
             regions=regions,
         )

@@ -65,7 +65,9 @@ PUBLIC = (
 
 
 # Modules that have a part for each run of the buffers, where there are several.
-CHUNKED = frozenset({"buffers", "pointers", "shapes", "sizes", "sweep_columns", "uses"})
+CHUNKED = frozenset(
+    {"arena", "buffers", "pointers", "shapes", "sizes", "sweep_columns", "uses"}
+)
 
 
 def isort_key(name: str, fold: bool = False) -> tuple[int, list[tuple[int, str]], str]:
@@ -82,6 +84,11 @@ def isort_key(name: str, fold: bool = False) -> tuple[int, list[tuple[int, str]]
 def import_key(name: str) -> tuple[int, list[tuple[int, str]], str]:
     """The order of names in an import."""
     return isort_key(name, fold=True)
+
+
+def _listing(number: int, method: str) -> str:
+    """The method of a chunk that lists what a zeroing method clears."""
+    return f"_{number}_{method}_members"
 
 
 def _dict(pairs: Iterable[tuple[str, str]]) -> str:
@@ -321,6 +328,49 @@ class GroupView:
     rows_method: str
     buffers: tuple[BufferView, ...]
     regions: tuple[RegionMemberView, ...]
+    chunks: tuple[int, ...] = ()
+    region_chunks: tuple[int, ...] = ()
+    number: int = 0
+
+    @property
+    def held(self) -> tuple[BufferView, ...]:
+        """The buffers that the method itself lists, for those of chunks do not."""
+        return () if self.chunks else self.buffers
+
+    @property
+    def held_leading(self) -> bool:
+        """Whether the method itself lists buffers of which a pass clears a part."""
+        return any(each.token_major for each in self.held)
+
+    @property
+    def held_regions(self) -> tuple[RegionMemberView, ...]:
+        """The regions that the arena's own module lists."""
+        return () if self.region_chunks else self.regions
+
+    @property
+    def chunk_method(self) -> str:
+        """What lists the buffers of a chunk."""
+        return _listing(self.number, self.method)
+
+    @property
+    def chunk_methods(self) -> tuple[str, ...]:
+        """What lists the buffers of each chunk that has some."""
+        return tuple(_listing(each, self.method) for each in self.chunks)
+
+    @property
+    def chunk_entries(self) -> tuple[str, ...]:
+        """The constants that list the regions of each chunk that has some."""
+        return tuple(f"{self.entries}_{each}" for each in self.region_chunks)
+
+    @property
+    def rows(self) -> str:
+        """The sizes of which the method limited to a pass clears as much."""
+        return "rows" if self.leading else "sizes"
+
+    @property
+    def rows_read_sizes(self) -> bool:
+        """Whether that method reads the arena's own sizes."""
+        return bool(self.held or (self.chunks and not self.leading))
 
     @property
     def memsets(self) -> int:
@@ -469,6 +519,72 @@ class ArenaView:
     def sizes_base(self) -> str:
         """What the class of a chunk's sizes adds to."""
         return "_SizeRecord" if self.number == 1 else "_BufferSizes"
+
+    @property
+    def arena_base(self) -> str:
+        """What the class of the arena adds to, behind its name."""
+        return f"(_{self.class_name})" if self.chunks or self.number > 1 else ""
+
+    @property
+    def allocate(self) -> str:
+        """The method that gives the buffers of a chunk their pointers."""
+        # No name of a schema begins with a digit.
+        return f"_{self.number}_allocate"
+
+    @property
+    def fill(self) -> str:
+        """The method that fills buffers of a chunk at construction."""
+        return f"_{self.number}_fill"
+
+    @property
+    def forget(self) -> str:
+        """The method that sets the pointers of a chunk to NULL."""
+        return f"_{self.number}_forget"
+
+    @property
+    def checksum_set(self) -> str:
+        """The method that lists the buffers of a chunk that the probe reads."""
+        return f"_{self.number}_checksum_set"
+
+    @property
+    def buffer_count(self) -> int:
+        """How many buffers there are."""
+        return len(self.buffers)
+
+    @property
+    def binds(self) -> bool:
+        """Whether the arena's own module leads pointers to the arena."""
+        return bool(self.chunks or self.pointers)
+
+    @property
+    def held(self) -> tuple[BufferView, ...]:
+        """The buffers of the arena's own module, for those of chunks are not."""
+        return () if self.chunks else self.buffers
+
+    @property
+    def held_slab_order(self) -> tuple[str, ...]:
+        """The order in a slab where the arena's own module lists it."""
+        return () if self.chunks else self.slab_order
+
+    @property
+    def held_filled(self) -> tuple[BufferView, ...]:
+        """The buffers that the arena's own module fills."""
+        return tuple(each for each in self.held if each.fill)
+
+    @property
+    def held_checksums(self) -> tuple[BufferView, ...]:
+        """The buffers of the probe that the arena's own module lists."""
+        return tuple(each for each in self.held if each.checksum)
+
+    @property
+    def filled_chunks(self) -> tuple[ArenaView, ...]:
+        """The chunks that have buffers to fill."""
+        return tuple(each for each in self.chunks if each.filled)
+
+    @property
+    def checksum_chunks(self) -> tuple[ArenaView, ...]:
+        """The chunks that have buffers for the probe to read."""
+        return tuple(each for each in self.chunks if each.checksums)
 
     @property
     def join(self) -> ArenaView:

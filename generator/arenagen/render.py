@@ -38,8 +38,9 @@ MODULES = (
     "target",
     "uses",
 )
-# Modules that look different where they are a chunk, or join chunks.
-_DIFFERENT = ("sizes",)
+# Templates of modules that look different where they are a chunk, or join chunks.
+_CHUNKS = {"arena": "chunks/arena", "sizes": "chunks/sizes"}
+_JOINED = {"sizes": "joined/sizes"}
 # Modules of the buffers alone in which several things lie.
 _OF_POINTERS = ("pointers", "uses")
 # Read by chunks alone.
@@ -97,10 +98,10 @@ def modules(view: ArenaView) -> Iterator[tuple[str, Template, ArenaView]]:
         if module not in CHUNKED or not view.chunks:
             yield f"{module}.py", _template(module), view
             continue
-        differs = module in _DIFFERENT
-        joined = f"joined/{module}" if differs else module
-        yield f"{module}.py", _template(joined), view.join
-        template = _template(f"chunks/{module}" if differs else module)
+        joined = _template(_JOINED.get(module, module))
+        # An arena of chunks does what concerns all buffers itself.
+        yield f"{module}.py", joined, view if module == "arena" else view.join
+        template = _template(_CHUNKS.get(module, module))
         for each in view.chunks:
             if each.pointers or module not in _OF_POINTERS:
                 yield f"{module}{each.suffix}.py", template, each

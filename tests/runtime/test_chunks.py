@@ -31,7 +31,15 @@ from arenagen.source import Text
 ROOT = Path(__file__).resolve().parents[2]
 MOST_LINES = 800
 TABLES = {"arena": "SLAB_ORDER", "buffers": "BUFFERS", "uses": "USES"}
-SPLIT = ("buffers", "pointers", "shapes", "sizes", "sweep_columns", "uses")
+SPLIT = (
+    "arena",
+    "buffers",
+    "pointers",
+    "shapes",
+    "sizes",
+    "sweep_columns",
+    "uses",
+)
 
 
 def emitted(most_lines: int) -> dict[str, str]:
@@ -163,6 +171,26 @@ def test_sizes_and_shapes_are_the_same(
         )
     assert found[0] == found[1]
     assert [*found[0][1]] == [*metrale_arena.BUFFERS]
+
+
+def test_slots_carry_the_same_docs(package: ModuleType) -> None:
+    def slots(module: ModuleType) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for kind in reversed(module.BufferArena.__mro__):
+            found |= vars(kind).get("__slots__", {})
+        return found
+
+    assert slots(package) == slots(metrale_arena)
+    config, bounds = package.ModelConfig(**DENSE), limits(5)
+    with package.BufferArena(config, **bounds, levers=package.Levers()) as arena:
+        assert not hasattr(arena, "__dict__")
+    assert package.BufferArena.__doc__ == metrale_arena.BufferArena.__doc__
+    assert {name for name in vars(metrale_arena.BufferArena) if name[0] != "_"} == {
+        name
+        for kind in package.BufferArena.__mro__[:-1]
+        for name in vars(kind)
+        if name[0] != "_"
+    }
 
 
 @pytest.mark.parametrize("fields", [DENSE, MOE], ids=["dense", "everything"])

@@ -15,9 +15,12 @@ from typing import Any
 
 import pytest
 
-from arenagen.compile import Text, check_source, emit, read_schema
+from arenagen.chunks import MAX_LINES
+from arenagen.compile import Text, read_schema
 from arenagen.disk import write
+from arenagen.lower import lower
 from arenagen.model import Schema
+from arenagen.render import render
 from arenagen.sizing import complete_inputs
 from arenagen.zeroing import find_group, zero_plan
 from driver.simulated import Driver
@@ -121,16 +124,22 @@ def schema() -> Schema:
     return found
 
 
-@pytest.fixture(scope="module")
+# Modules of all buffers, and a chunk for each of them.
+@pytest.fixture(scope="module", params=[MAX_LINES, 1], ids=["whole", "chunks"])
 def package(
-    schema: Schema, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    schema: Schema,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[ModuleType]:
     folder = tmp_path_factory.mktemp("emitted")
-    files = emit(check_source(schema, (), None), "zero_regions.yaml")
+    files = render(lower(schema, request.param), None, "zero_regions.yaml")
+    assert ("arena_1.py" in files) is (request.param == 1)
     write(folder / "zero_regions_arena", files)
     sys.path.insert(0, str(folder))
     yield importlib.import_module("zero_regions_arena")
     sys.path.remove(str(folder))
+    for name in [each for each in sys.modules if "zero_regions_arena" in each]:
+        del sys.modules[name]
 
 
 @pytest.fixture(params=["host", "driver"])
@@ -365,7 +374,7 @@ def test_docs_and_data_name_the_regions(package: ModuleType) -> None:
     info = package.BUFFERS["slab"]
     assert info.groups == ("zero_all",)
     assert info.region_groups == (("zero_launch", "flags"), ("zero_launch", "table"))
-    slot = package.Arena.__slots__["slab"]
+    slot = package.Arena.slab.__objclass__.__slots__["slab"]
     assert "Cleared by zero_all. Of it, flags is cleared by zero_launch." in slot
 
 
