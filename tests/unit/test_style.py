@@ -137,8 +137,14 @@ values = st.tuples(
 ).map(lambda parts: parts[0].format(parts[1]))
 
 
+# With a comma behind the last argument.
+listed = st.tuples(st.sampled_from(["x = f({},)", "return f({},)"]), formulas).map(
+    lambda parts: parts[0].format(f"{parts[1]}, key_word={parts[1]}")
+)
+
+
 @settings(max_examples=250)
-@given(st.one_of(values, calls(formulas)), st.sampled_from([0, 4, 8]))
+@given(st.one_of(values, listed, calls(formulas)), st.sampled_from([0, 4, 8]))
 def test_plain_breaks_are_those_over_leaves(code: str, indent: int) -> None:
     for plain in (broken_value(code, indent), broken_call(code, indent)):
         if plain is None:
