@@ -19,9 +19,9 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 from .errors import ArenagenError
@@ -88,10 +88,11 @@ class Difference:
 def read(path: Path) -> bytes:
     """The bytes of a plain file of at most 64 MiB. Raises DiskError."""
     try:
-        if os.path.exists(path) and not os.path.isdir(path):
-            if not os.path.isfile(path):
+        found = os.stat(path)
+        if not stat.S_ISDIR(found.st_mode):
+            if not stat.S_ISREG(found.st_mode):
                 raise DiskError(f"{path}: is a device or a pipe, not a file")
-            if (size := path.stat().st_size) > MAX_BYTES:
+            if (size := found.st_size) > MAX_BYTES:
                 raise DiskError(f"{path}: {size} bytes; at most {MAX_BYTES} are read")
         return path.read_bytes()
     except IsADirectoryError:
@@ -116,9 +117,8 @@ def compare(folder: Path, files: Mapping[str, str]) -> list[Difference]:
             before = _text(data)
             kind: Kind = "changed" if not before or is_ours(before) else "foreign"
             found[path] = Difference(path, kind, before, after)
-    for path, before in _ours(folder):
-        if path not in files:
-            found[path] = Difference(path, "extra", before, "")
+    for path, before in _ours(folder, files):
+        found[path] = Difference(path, "extra", before, "")
     for name in _stages(folder):
         found[name] = Difference(name, "extra", "", "")
     return sorted(found.values(), key=lambda each: each.path)
@@ -328,11 +328,11 @@ def _obstacle(folder: Path, path: str) -> str | None:
 
     A link, a folder in the place of the file, or a file in the place of a folder.
     """
-    parts = PurePosixPath(path).parts
+    parts = path.split("/")
     for end in range(1, len(parts) + 1):
         place = "/".join(parts[:end])
         try:
-            mode = os.lstat(folder / place).st_mode
+            mode = os.lstat(os.path.join(folder, place)).st_mode
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -354,11 +354,12 @@ def others(folder: Path) -> list[str]:
     )
 
 
-def _ours(folder: Path) -> Iterator[tuple[str, str]]:
-    """The files below a folder that arenagen wrote."""
+def _ours(folder: Path, apart: Container[str]) -> Iterator[tuple[str, str]]:
+    """The files below a folder that arenagen wrote, and their texts; but for some."""
     for path in _files(folder):
-        if _has_mark(path):
-            yield path.relative_to(folder).as_posix(), _text(read(path))
+        name = path.relative_to(folder).as_posix()
+        if name not in apart and _has_mark(path):
+            yield name, _text(read(path))
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -563,6 +563,7 @@ def test_what_cannot_be_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path / "file", "x")
+    put(tmp_path / "secret", "x")
     (tmp_path / "loop").symlink_to("loop")
     refuse(monkeypatch, Path, "read_bytes", tmp_path / "secret")
     for name, why in {

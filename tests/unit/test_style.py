@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from arenagen.leaves import Unknown
+from arenagen.breaking import Line, broken_lines
+from arenagen.leaves import Unknown, statement
+from arenagen.plain_breaks import broken_call, broken_value
 from arenagen.render import black_format
 from arenagen.style import styled
 
@@ -127,6 +129,26 @@ def test_a_method_is_formed_as_black_does(formula: str, name: str) -> None:
         assert "((" in text
         return
     assert ours == black_format(text)
+
+
+values = st.tuples(
+    st.sampled_from(["x = {}", "x: int = {}", "return {}", "if {}:", "x = ({})"]),
+    st.one_of(expressions(formulas), calls(formulas)),
+).map(lambda parts: parts[0].format(parts[1]))
+
+
+@settings(max_examples=250)
+@given(st.one_of(values, calls(formulas)), st.sampled_from([0, 4, 8]))
+def test_plain_breaks_are_those_over_leaves(code: str, indent: int) -> None:
+    for plain in (broken_value(code, indent), broken_call(code, indent)):
+        if plain is None:
+            continue
+        try:
+            line = Line(statement([code]), indent // 4)
+        except Unknown:
+            assert "((" in code
+            continue
+        assert plain == list(broken_lines(line))
 
 
 LONG = ", ".join(["long_name_of_it"] * 6)
