@@ -132,7 +132,7 @@ def table(rows: Sequence[Row]) -> str:
     lines = [
         f"| {row.figure} | {row.yardstick} | {_value(row.ours, row.unit)} | "
         f"{_value(row.theirs, row.unit)} | "
-        f"{_bold(row)} | {row.low:.2f} to {row.high:.2f} | <= {row.most:g} |\n"
+        f"{_bold(row)} | {_short(row.low)} to {_short(row.high)} | <= {row.most:g} |\n"
         for row in rows
     ]
     text = HEAD + "".join(lines)
@@ -151,7 +151,11 @@ def short_table(rows: Sequence[Row]) -> str:
 
 
 def _bold(row: Row) -> str:
-    return f"**{row.ratio:.2f}**" if row.missed else f"{row.ratio:.2f}"
+    return f"**{_short(row.ratio)}**" if row.missed else _short(row.ratio)
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.3f}"
 
 
 def _value(value: float, unit: str) -> str:

@@ -1,8 +1,10 @@
 """Runs the benchmarks: all of them, or those that are named.
 
-    python benchmarks/run.py [--write] [generation|scale|sizes|arena_calls|checksum]...
+    python benchmarks/run.py [--write] [NAME]...
 
-`--write`, of all, writes benchmarks/README.md and the short table of README.md.
+The names are those of the modules beside this one: generation, scale, sizes, sweep,
+arena_calls and checksum. `--write`, of all, writes benchmarks/README.md and the short
+table of README.md.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from pathlib import Path
 from common import ROOT, Row, short_table, table
 
 HERE = Path(__file__).resolve().parent
-NAMES = ("generation", "scale", "sizes", "arena_calls", "checksum")
+NAMES = ("generation", "scale", "sizes", "sweep", "arena_calls", "checksum")
 MARKS = ("<!-- benchmark -->", "<!-- /benchmark -->")
 HEAD = """\
 # What arenagen costs
