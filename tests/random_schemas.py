@@ -107,8 +107,8 @@ class RandomSchema(NamedTuple):
     def sizes(self, env: Env) -> tuple[dict[str, int], int]:
         """Bytes of every buffer, and those that trims removed.
 
-        Raise NoSizeError where there is no such size, or no value of a let, whatever the
-        gates of what reads it.
+        Raise NoSizeError where there is no such size, or a let has no value, whatever
+        the gates of what reads it.
         """
         for each in self.lets:
             each.value(env)
