@@ -53,7 +53,6 @@ from .layouts import (
 )
 from .levers import Levers
 from .runtime.backend import GpuBackend, Stream
-from .runtime.checksum import BufferChecksum, ChecksumReport
 from .runtime.cuda import CudaBackend, CudaError
 from .runtime.debug import Debug, Overrun
 from .runtime.device import NULL, DevicePtr
@@ -94,11 +93,14 @@ from .uses import (
 
 if TYPE_CHECKING:
     from .checks import selfcheck
+    from .runtime.checksum import BufferChecksum, ChecksumReport
     from .runtime.host import HostBackend
     from .runtime.selfcheck import SelfcheckReport
 else:
     # Imported on use: few programs need them, and all would wait for them.
     _ON_USE = {
+        "BufferChecksum": ".runtime.checksum",
+        "ChecksumReport": ".runtime.checksum",
         "HostBackend": ".runtime.host",
         "SelfcheckReport": ".runtime.selfcheck",
         "selfcheck": ".checks",

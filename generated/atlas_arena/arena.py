@@ -7,7 +7,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from types import TracebackType
-from typing import ClassVar, Final, NoReturn, Self
+from typing import TYPE_CHECKING, ClassVar, Final, NoReturn, Self
 from weakref import ref
 
 from .buffers import BUFFERS
@@ -32,7 +32,6 @@ from .pointers import (
     SsmQkvzPtr,
 )
 from .runtime.backend import GpuBackend, Stream
-from .runtime.checksum import ChecksumReport, checksum_buffer
 from .runtime.debug import Debug, Guards, Overrun, guard_bytes
 from .runtime.device import NULL, DevicePtr
 from .runtime.errors import (
@@ -59,6 +58,9 @@ from .shapes import Shapes, buffer_shapes
 from .sizes import BufferSizes
 from .target import DEFAULT_TARGET, Target
 from .uses import USES, required_bytes
+
+if TYPE_CHECKING:
+    from .runtime.checksum import ChecksumReport
 
 # The order of the buffers in a slab: members of a zeroing group lie together.
 SLAB_ORDER: Final = (
@@ -1154,6 +1156,9 @@ class BufferArena:
         if not (force or self.levers.ssm_save_dump):
             return None
         self._require_live("debug_buffer_checksum")
+        # Not at the top: few programs ever run the probe.
+        from .runtime.checksum import ChecksumReport, checksum_buffer
+
         gpu = self._gpu
         gpu.synchronize(stream)
         report = ChecksumReport(

@@ -89,7 +89,8 @@ def sizes_of(what: str, extent: Extent, known: Facts) -> Iterator[Size]:
     """Every formula of an extent that is a size, and what it is the size of."""
     match extent:
         case Shape(_, dims):
-            yield from ((f"a dimension of {what}", dim, known) for dim in dims)
+            dimension = f"a dimension of {what}"
+            yield from ((dimension, dim, known) for dim in dims)
         case Bytes(value):
             yield f"the size of {what}", value, known
         case LayoutCall(_, arguments):
@@ -179,26 +180,25 @@ def _is_false(gate: Formula, known: Facts, bounds: Bounds) -> bool:
 
 def _gates(symbols: Symbols) -> Iterator[Gate]:
     schema = symbols.schema
-    extents: list[tuple[Extent, Layout | None]] = []
     for buffer in schema.buffers:
-        extents.append((buffer.extent, None))
         if buffer.when is not None:
             yield _gate(f"`{buffer.name}`", buffer.when, None)
+        yield from _extent_gates(buffer.extent, None)
     for trim in schema.trims:
         cures = ("remove the trim and its buffers", "remove the trim")
         yield Gate(f"the trim `{trim.name}`", trim.when, None, cures)
-    extents += [(layout.regions, layout) for layout in schema.layouts]
-    for extent, layout in extents:
-        if isinstance(extent, Uses):
-            for use in extent.items:
-                if use.when is not None:
-                    yield _gate(f"the use `{use.name}`", use.when, layout)
-                yield from _region_gates(use.extent, layout)
-        yield from _region_gates(extent, layout)
+    for layout in schema.layouts:
+        yield from _extent_gates(layout.regions, layout)
 
 
-def _region_gates(extent: Extent, layout: Layout | None) -> Iterator[Gate]:
-    if isinstance(extent, Regions):
+def _extent_gates(extent: Extent, layout: Layout | None) -> Iterator[Gate]:
+    """The gates of uses, and of regions."""
+    if isinstance(extent, Uses):
+        for use in extent.items:
+            if use.when is not None:
+                yield _gate(f"the use `{use.name}`", use.when, layout)
+            yield from _extent_gates(use.extent, layout)
+    elif isinstance(extent, Regions):
         for region in extent.items:
             if region.when is not None:
                 yield _gate(f"the region `{region.name}`", region.when, layout)

@@ -125,7 +125,7 @@ def check_namespace(symbols: Symbols) -> Iterator[Problem]:
     """Two declarations under one name, or under names that differ in case alone."""
     seen: dict[str, tuple[str, Span]] = {}
     for name, span in _declared(symbols.schema):
-        folded = name.casefold()
+        folded = name if name.islower() else name.casefold()
         if not name.isascii():
             # It is refused anyway, and its letters may fold to those of another.
             continue
@@ -176,26 +176,26 @@ def _local_scopes(schema: Schema) -> Iterator[tuple[str, list[tuple[str, Span]]]
 def check_members(symbols: Symbols) -> Iterator[Problem]:
     """Members of the emitted classes that would collide."""
     schema = symbols.schema
-    seen: dict[str, tuple[str, Span]] = {}
-    for name, what, span in _members(schema):
+    seen: dict[str, tuple[str, str, Span]] = {}
+    for name, what, owner, span in _members(schema):
         if name in naming.ARENA_MEMBERS:
             yield Problem(
                 "AR053",
-                f"`{name}`, {what}, is a member of every arena class",
+                f"`{name}`, {what} `{owner}`, is a member of every arena class",
                 span,
                 hint=_ANOTHER,
             )
         elif name in seen:
-            other, at = seen[name]
+            other, first, at = seen[name]
             yield Problem(
                 "AR054",
-                f"`{name}`, {what}, is also {other}",
+                f"`{name}`, {what} `{owner}`, is also {other} `{first}`",
                 span,
                 hint="rename one of the two",
                 related=(("first", at),),
             )
         else:
-            seen[name] = (what, span)
+            seen[name] = (what, owner, span)
     for buffer in schema.buffers:
         if buffer.name in naming.SIZES_MEMBERS:
             yield Problem(
@@ -238,26 +238,28 @@ def check_members(symbols: Symbols) -> Iterator[Problem]:
             )
 
 
-def _members(schema: Schema) -> Iterator[tuple[str, str, Span]]:
+def _members(schema: Schema) -> Iterator[tuple[str, str, str, Span]]:
+    """Names, what each is to an entry, the entry's own name, and its place."""
     for limit in schema.limits:
         if limit.name != "max_batch_tokens":
-            yield limit.name, f"the limit `{limit.name}`", limit.span
+            yield limit.name, "the limit", limit.name, limit.span
     for group in schema.groups:
-        what = f"a method of the group `{group.name}`"
-        yield group.method, what, group.places["method"]
+        what = "a method of the group"
+        yield group.method, what, group.name, group.places["method"]
         if group.rows_method:
-            yield group.rows_method, what, group.places["rows_method"]
+            yield group.rows_method, what, group.name, group.places["rows_method"]
     for layout in schema.layouts:
         if layout.accessor is not None:
-            what = f"the accessor of the layout `{layout.name}`"
-            yield layout.name, what, layout.span
+            what = "the accessor of the layout"
+            yield layout.name, what, layout.name, layout.span
     for buffer in schema.buffers:
-        yield buffer.name, f"the buffer `{buffer.name}`", buffer.span
-        accessor = naming.bytes_accessor(buffer.name)
-        yield accessor, f"the bytes of the buffer `{buffer.name}`", buffer.span
+        name = buffer.name
+        yield name, "the buffer", name, buffer.span
+        accessor = naming.bytes_accessor(name)
+        yield accessor, "the bytes of the buffer", name, buffer.span
         if buffer.carve:
-            method = naming.carve_method(buffer.name)
-            yield method, f"the carve of the buffer `{buffer.name}`", buffer.span
+            method = naming.carve_method(name)
+            yield method, "the carve of the buffer", name, buffer.span
 
 
 def check_private(symbols: Symbols) -> Iterator[Problem]:
@@ -300,17 +302,16 @@ def _private(schema: Schema) -> Iterator[tuple[str, str, Span]]:
 
 def check_made_names(symbols: Symbols) -> Iterator[Problem]:
     """Names that emitted modules make from others, beside what they hold already."""
-    seen = {
-        name: (f"the name `{name}`", span) for name, span in _declared(symbols.schema)
-    }
+    declared = dict(_declared(symbols.schema))
+    seen: dict[str, tuple[str, Span]] = {}
     for name, what, span in _made(symbols.schema):
         if name in naming.MODULE_NAMES:
             # Of the class itself, check_identifiers says so.
             if name != symbols.schema.arena.class_name:
                 message = f"`{name}`, {what}, is a name of every package"
                 yield Problem("AR055", message, span, hint=_ANOTHER)
-        elif name in seen:
-            other, at = seen[name]
+        elif name in declared or name in seen:
+            other, at = seen.get(name) or (f"the name `{name}`", declared[name])
             yield Problem(
                 "AR055",
                 f"`{name}`, {what}, is also {other}",
@@ -330,9 +331,9 @@ def _made(schema: Schema) -> Iterator[tuple[str, str, Span]]:
         yield naming.layout_class(layout.name), f"the class {of}", layout.span
         yield naming.layout_function(layout.name), f"the size {of}", layout.span
     for buffer in schema.buffers:
-        of = f"of the buffer `{buffer.name}`"
         if isinstance(buffer.extent, Shape | Bytes):
             continue
+        of = f"of the buffer `{buffer.name}`"
         yield naming.pointer_class(buffer.name), f"the pointer {of}", buffer.span
         if not isinstance(buffer.extent, Uses):
             yield from _made_of_part(buffer.name, "", buffer.extent, of, buffer.span)

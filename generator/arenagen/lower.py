@@ -299,7 +299,6 @@ class _ArenaLowering(BufferLowering):
         arena.add("config", "ModelConfig")
         arena.add("levers", "Levers")
         arena.add("runtime.backend", "GpuBackend", "Stream")
-        arena.add("runtime.checksum", "ChecksumReport", "checksum_buffer")
         arena.add("runtime.debug", "Debug", "Guards", "Overrun", "guard_bytes")
         arena.add("runtime.device", "DevicePtr")
         arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")

@@ -62,7 +62,7 @@ class Term:
     @property
     def is_product(self) -> bool:
         """Whether the parts are factors, in any order."""
-        return self.form == _PRODUCT
+        return self.form is _PRODUCT
 
 
 class Terms:
@@ -148,7 +148,7 @@ class Terms:
         return form.value
 
     def _intern(self, form: Expr | Copy, parts: tuple[Node, ...]) -> Node:
-        key = (form, *(sorted(parts) if form == _PRODUCT else parts))
+        key = _key(form, sorted(parts) if form is _PRODUCT else parts)
         if key not in self._known:
             self._known[key] = len(self.terms)
             raises = any(self.terms[each].raises for each in parts)
@@ -159,12 +159,12 @@ class Terms:
 
     def known_product(self, factors: Iterable[Node]) -> Node | None:
         """The node of a product, if there is one."""
-        return self._known.get((_PRODUCT, *sorted(factors)))
+        return self._known.get(_key(_PRODUCT, sorted(factors)))
 
     def rearrange(self, node: Node, factors: tuple[Node, ...]) -> None:
         """Give a product other factors, whose product is the same."""
         self.terms[node].parts = factors
-        self._known.setdefault((_PRODUCT, *sorted(factors)), node)
+        self._known.setdefault(_key(_PRODUCT, sorted(factors)), node)
 
     def below(self, roots: Iterable[Node]) -> Iterator[Node]:
         """All terms of some terms, each once, behind its parts."""
@@ -214,6 +214,18 @@ class Terms:
             case Call(name):
                 return Call(name, parts)
         return term.form
+
+
+def _key(form: Expr | Copy, parts: Iterable[Node]) -> tuple[object, ...]:
+    """What equal terms have in common. Quicker to look up than the form itself."""
+    match form:
+        case Binary(op) | Unary(op) | Compare(op) | Logic(op):
+            return (type(form), op, *parts)
+        case Name(name) | Call(name) | Copy(name):
+            return (type(form), name, *parts)
+        case Int(value) | Bool(value) | Str(value):
+            return (type(form), value)
+    return (type(form), *parts)
 
 
 def _factors(expr: Expr) -> Iterator[Expr]:

@@ -6,6 +6,7 @@ code is held against them, and against the calls that reach the backend.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import pairwise
@@ -46,6 +47,29 @@ class SelfcheckReport(NamedTuple):
         return "\n".join([head, *(f"  {failure}" for failure in self.failures)])
 
 
+class _Runs:
+    """Ranges of addresses; those that touch or overlap are one."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        for first, length in sorted(ranges):
+            if self._ends and first <= self._ends[-1]:
+                self._ends[-1] = max(self._ends[-1], first + length)
+            else:
+                self._starts.append(first)
+                self._ends.append(first + length)
+
+    def covered(self, start: int, nbytes: int) -> int:
+        """Bytes of [start, start + nbytes) that lie in one of the ranges."""
+        covered, end = 0, start + nbytes
+        place = bisect_right(self._ends, start)
+        while place < len(self._starts) and self._starts[place] < end:
+            covered += min(self._ends[place], end) - max(self._starts[place], start)
+            place += 1
+        return covered
+
+
 class Recorder:
     """A backend that passes every call on and keeps what was set and allocated."""
 
@@ -56,13 +80,6 @@ class Recorder:
         self.freed: list[int] = []
         self.written: list[tuple[int, int]] = []
         self.cleared: list[tuple[int, int]] = []
-
-    def holds(self, ptr: int, nbytes: int) -> bool:
-        """Whether a range lies within one allocation."""
-        return any(
-            base <= ptr and ptr + nbytes <= base + length
-            for base, length in self.allocated.items()
-        )
 
     def alloc(self, nbytes: int) -> DevicePtr:
         ptr = self._gpu.alloc(nbytes)
@@ -229,18 +246,23 @@ class Selfcheck:
         self, arena: Any, recorder: Recorder, sizes: Mapping[str, int]
     ) -> dict[str, DevicePtr]:
         pointers: dict[str, DevicePtr] = {}
+        allocated, written = sorted(recorder.allocated), _Runs(recorder.written)
         for name, info in self._buffers.items():
             ptr, nbytes = getattr(arena, name), getattr(arena, f"{name}_bytes")
             self.compare(f"{name}_bytes", nbytes, sizes[name])
             self.compare(f"{name}: its pointer exists", bool(ptr), sizes[name] > 0)
-            inside = not ptr or recorder.holds(ptr, nbytes)
+            inside = True
+            if ptr:
+                place = bisect_right(allocated, ptr)
+                base = allocated[place - 1] if place else ptr
+                inside = ptr + nbytes <= base + recorder.allocated.get(base, 0)
             self._note(inside, f"{name}: {nbytes} bytes at its pointer are not its own")
             if ptr:
                 pointers[name] = ptr
                 skew = ptr % info.align
                 self.compare(f"{name}: bytes beyond its alignment", skew, 0)
                 if info.fill:
-                    filled = _covered(recorder.written, ptr, nbytes)
+                    filled = written.covered(ptr, nbytes)
                     self.compare(f"{name}: bytes filled", filled, nbytes)
         places = sorted((int(ptr), name) for name, ptr in pointers.items())
         for (first, name), (second, other) in pairwise(places):
@@ -296,8 +318,9 @@ class Selfcheck:
             }
             pointers = {name: ptr for name, ptr in every.items() if name not in apart}
             self._one_zeroing(recorder, pointers, sizes, method, full, members)
+            cleared = _Runs(recorder.cleared)
             for name in apart & every.keys():
-                self._regions_cleared(recorder, name, every[name], sizes[name], method)
+                self._regions_cleared(cleared, name, every[name], sizes[name], method)
             rows_method = self._rows_methods.get(method)
             if rows_method is None:
                 continue
@@ -327,10 +350,11 @@ class Selfcheck:
         recorder.cleared.clear()
         call(stream)
         self._gpu.synchronize(stream)
+        cleared = _Runs(recorder.cleared)
         for name, ptr in pointers.items():
             nbytes = sizes[name]
             due = wanted.get(name, 0)
-            found = _covered(recorder.cleared, ptr, nbytes)
+            found = cleared.covered(ptr, nbytes)
             self.compare(f"{method}: bytes cleared of {name}", found, due)
             self._note(
                 self._is_cleared(ptr, nbytes, due),
@@ -339,7 +363,7 @@ class Selfcheck:
 
     def _regions_cleared(
         self,
-        recorder: Recorder,
+        cleared: _Runs,
         name: str,
         ptr: Any,
         nbytes: int,
@@ -363,11 +387,10 @@ class Selfcheck:
                 part = None if part is None else getattr(part, step)
             if part is not None:
                 due.append((part.ptr, part.nbytes))
-        found = _covered(recorder.cleared, ptr, nbytes)
-        self.compare(
-            f"{method}: bytes cleared of {name}", found, _covered(due, ptr, nbytes)
-        )
-        inside = all(_covered(recorder.cleared, *each) == each[1] for each in due)
+        found = cleared.covered(ptr, nbytes)
+        wanted_bytes = _Runs(due).covered(ptr, nbytes)
+        self.compare(f"{method}: bytes cleared of {name}", found, wanted_bytes)
+        inside = all(cleared.covered(*each) == each[1] for each in due)
         self._note(inside, f"{method}: a region of {name} is not cleared")
 
     def _is_cleared(self, ptr: DevicePtr, nbytes: int, due: int) -> bool:
@@ -482,18 +505,6 @@ class Selfcheck:
         for method in self._rows_methods:
             call = partial(getattr(arena, method), stream)
             self._raises(ReleasedError, f"{method} after release", call)
-
-
-def _covered(ranges: Iterable[tuple[int, int]], start: int, nbytes: int) -> int:
-    """Bytes of [start, start + nbytes) that lie in one of the ranges."""
-    covered, reached = 0, start
-    for first, length in sorted(ranges):
-        low = max(first, reached)
-        high = min(first + length, start + nbytes)
-        if high > low:
-            covered += high - low
-            reached = high
-    return covered
 
 
 def _regions(layout: Any) -> Iterator[Region]:

@@ -491,7 +491,13 @@ def test_importing_the_package_loads_the_standard_library_alone() -> None:
     # What takes long to load is loaded where it is used.
     assert roots.isdisjoint({"ctypes", "dataclasses", "inspect", "logging"})
     inside = {name for name in json.loads(done.stdout) if name.count(".")}
-    for late in ("checks", "families", "runtime.host", "runtime.dlpack"):
+    for late in (
+        "checks",
+        "families",
+        "runtime.checksum",
+        "runtime.dlpack",
+        "runtime.host",
+    ):
         assert f"metrale_arena.{late}" not in inside
 
 

@@ -507,6 +507,9 @@ class AgainstModel(RuleBasedStateMachine):
     @rule(ptr=pointers, place=places, value=st.integers(0, 255), nbytes=lengths)
     def memset(self, ptr: DevicePtr, place: int, value: int, nbytes: int) -> None:
         at = ptr.offset(min(place, len(self.model[ptr])))
+        if at in self.model:
+            # Behind a whole page, the next allocation may begin.
+            ptr = at
         start = at - ptr
         legal = self.holds(ptr, start, nbytes)
         if self.attempt(legal, lambda: self.gpu.memset(at, value, nbytes)):

@@ -1,0 +1,111 @@
+"""Schemas of hundreds and thousands of buffers, all the way.
+
+Emitted in modules that can be reviewed, sized like the tool's own evaluator, and built,
+cleared and released on host memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from arenagen.chunks import MAX_LINES
+from arenagen.compile import check_source, emit, read_schema
+from arenagen.disk import compare, write
+from arenagen.model import Schema
+from arenagen.sizing import complete_inputs, size_arena
+from arenagen.source import Text
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFIG = {"hidden_size": 24, "num_heads": 3, "head_dim": 16, "num_experts": 5}
+LIMITS = {"max_batch_tokens": 3, "max_batch_size": 2}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder on the path of imports, and the benchmarks' too."""
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    for name in [each for each in sys.modules if each.startswith("scale_arena")]:
+        del sys.modules[name]
+
+
+def emitted(count: int) -> tuple[Schema, dict[str, str]]:
+    from scale import schema
+
+    text = Text("scale.yaml", schema(count).encode())
+    model, warnings = read_schema(text)
+    return model, emit(check_source(model, warnings, None), "scale.yaml")
+
+
+def check_arena(package: ModuleType, sizes: dict[str, int]) -> None:
+    """Build the arena, clear all of it and one row of it, and release it."""
+    gpu = package.HostBackend()
+    config = package.ModelConfig(**CONFIG)
+    levers = package.Levers()
+    arena = package.ScaleArena(config, **LIMITS, levers=levers, gpu=gpu)
+    assert gpu.live_bytes == sum(sizes.values())
+    row = package.BufferSizes.from_config(
+        config, **{**LIMITS, "max_batch_tokens": 1}, levers=levers
+    ).as_dict()
+    members = [
+        name for name, info in package.BUFFERS.items() if info.groups == ("zero_all",)
+    ]
+    assert len(members) == len(sizes) // 5
+    for tokens in (1, 3):
+        for name in sizes:
+            gpu.memset(getattr(arena, name), 0xFF, sizes[name])
+        arena.zero_all_rows(gpu.default_stream, tokens=tokens)
+        for name in sizes:
+            data = bytearray(sizes[name])
+            gpu.copy_d2h(data, getattr(arena, name))
+            due = row[name] if tokens == 1 else sizes[name]
+            due *= name in members
+            assert data == bytes(due) + b"\xff" * (sizes[name] - due), name
+    assert arena.buffer_4().slots.shape == (2,)
+    assert arena.buffer_1.attention(2).shape == (2, 48)
+    arena.release()
+    assert gpu.live_bytes == 0
+    assert not any(getattr(arena, name) for name in sizes)
+
+
+def check_package(folder: Path, count: int) -> None:
+    model, files = emitted(count)
+    for path, text in files.items():
+        assert text.count("\n") <= MAX_LINES, path
+    write(folder / "scale_arena", files)
+    package = importlib.import_module("scale_arena")
+    config = package.ModelConfig(**CONFIG)
+    levers = package.Levers()
+    found = package.BufferSizes.from_config(config, **LIMITS, levers=levers)
+    inputs = complete_inputs(model, CONFIG, LIMITS, {}, {})
+    sizes = {each.name: each.nbytes for each in size_arena(model, inputs).buffers}
+    assert len(sizes) == count
+    assert list(found.as_dict().items()) == list(sizes.items())
+    assert found.total_bytes == sum(sizes.values())
+    check_arena(package, sizes)
+    report = package.selfcheck(config, **LIMITS, levers=levers)
+    assert report.ok, report
+
+
+def test_hundreds_of_buffers(folder: Path) -> None:
+    check_package(folder, 700)
+    # What shrinks loses its chunks.
+    _, files = emitted(20)
+    extra = {each.path for each in compare(folder / "scale_arena", files)} - {*files}
+    assert extra >= {"arena_1.py", "sizes_2.py", "uses_3.py", "runtime/sizes.py"}
+    write(folder / "scale_arena", files)
+    assert compare(folder / "scale_arena", files) == []
+    left = {path.name for path in (folder / "scale_arena").glob("*.py")}
+    assert left == {path for path in files if path.endswith(".py") and "/" not in path}
+
+
+@pytest.mark.slow
+def test_thousands_of_buffers(folder: Path) -> None:
+    check_package(folder, 6000)
