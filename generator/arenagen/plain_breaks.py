@@ -53,7 +53,12 @@ def broken_call(code: str, indent: int) -> list[str] | None:
         return None
     items: list[str] = []
     end = found.end() - 1
+    # A comma behind the last item keeps each on a line of its own.
+    listed = False
     while code[end] != ")":
+        if items and code[end + 1 : end + 2] == ")":
+            listed, end = True, end + 1
+            break
         item = ITEM.match(code, end + 1)
         if item is None or item.end() == len(code):
             return None
@@ -65,12 +70,12 @@ def broken_call(code: str, indent: int) -> list[str] | None:
     head, inside, tail = pad + found[0], code[found.end() : end], pad + code[end:]
     if len(items) < 2 or not _BEHIND.fullmatch(code, end) or inside[-1] == " ":
         return None
-    if indent + len(code) <= WIDTH:
+    if indent + len(code) <= WIDTH and not listed:
         return [pad + code]
     if len(head) > WIDTH or len(tail) > WIDTH:
         return None
     inner = f"{pad}    {inside}"
-    if len(inner) <= WIDTH and found["tuple"] is None:
+    if len(inner) <= WIDTH and found["tuple"] is None and not listed:
         return [head, inner, tail]
     lines = [head]
     for text in items:

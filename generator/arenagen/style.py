@@ -32,7 +32,7 @@ _HEAD = re.compile(
     r'|(?:"[^"]*": )|from [\w.]+ import )?'
     r"(?P<name>[\w.]*)(?P<bracket>[(\[{])(?:  # .*)?\n"
 )
-_TAIL = re.compile(r" *([)\]}](?:,|:| -> [\w.\[\], |\"]+:)?)\n")
+_TAIL = re.compile(r" *([)\]}](?:,|:| -> [\w.\[\], |\"]+:| = [\w.]+(?:\(\))?)?)\n")
 # A text that is broken over lines.
 _TEXT = re.compile(
     rf' *((?:"[^"\n]*": |\w+=|(?P<name>\w+ = ))\()\n((?: *{STRING}\n)+) *(\),?)\n'
@@ -156,7 +156,7 @@ def _list(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
     if count < least or last.startswith("#"):
         return None
     lines.append(f"{' ' * indent}{tail[1]}\n")
-    return lines, tail.end()
+    return (lines, tail.end()) if len(lines[-1]) <= WIDTH + 1 else None
 
 
 def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:

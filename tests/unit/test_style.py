@@ -137,8 +137,14 @@ values = st.tuples(
 ).map(lambda parts: parts[0].format(parts[1]))
 
 
+# With a comma behind the last argument.
+listed = st.tuples(st.sampled_from(["x = f({},)", "return f({},)"]), formulas).map(
+    lambda parts: parts[0].format(f"{parts[1]}, key_word={parts[1]}")
+)
+
+
 @settings(max_examples=250)
-@given(st.one_of(values, calls(formulas)), st.sampled_from([0, 4, 8]))
+@given(st.one_of(values, listed, calls(formulas)), st.sampled_from([0, 4, 8]))
 def test_plain_breaks_are_those_over_leaves(code: str, indent: int) -> None:
     for plain in (broken_value(code, indent), broken_call(code, indent)):
         if plain is None:
@@ -221,6 +227,11 @@ def test_blank_lines_are_those_of_black(text: str, expected: str | None) -> None
         f"x = {'m' * 40} + f({'n' * 30}, b,) + c",
         f"x = {'m' * 40} and {'n' * 40} or not a",
         f"if {'m' * 40} == {'n' * 40} and a not in b:\n    pass",
+        "(\n    self.a,\n    b,\n) = self.some.values()",
+        "(\n    a,\n    b,\n) = values",
+        "(\n    a,\n) = values",
+        f"(\n    a,\n    b,\n) = {'n' * 90}",
+        f"def f(\n    a: int,\n) -> {'n' * 90}: ...",
         "x = f(a, b,)",
         "x = f(\n# why\na + b,\n)",
         f"x[f(a)] = ({'m' * 40}, {'n' * 40})",
