@@ -314,7 +314,7 @@ functions:
     value: >-
       max(n, more + lanes, 3) * (2 if twice else 1) + align(n, width)
       + (1 if word in NAMES else 0) + (5 if packed else 0)
-  inner:
+  columns:
     doc: Rows of rows.
     parameters: {n: {doc: A number.}}
     value: rows(n, 4, n > 9, kind) + cdiv(n, 3)
@@ -353,7 +353,7 @@ buffers:
   both:
     doc: Both.
     uses:
-      one: {when: blocks == 7, doc: One., bytes: "inner(M)"}
+      one: {when: blocks == 7, doc: One., bytes: "columns(M)"}
       two: {when: blocks != 7, doc: Two., layout: head, arguments: {n: M, long: wide}}
       three: {when: kind == 'a', doc: Three., bytes: "rows(width, M, packed, 'c')"}
       four: {doc: Four., bytes: "clamp(M, blocks, 95) - M * 0"}
