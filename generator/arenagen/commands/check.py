@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ..start import in_ci
+from ..ci import in_ci
 from .checking import check_packages
 from .options import NO_CACHE, OUTPUT, SCHEMAS, exits
 
