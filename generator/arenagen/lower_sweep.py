@@ -40,7 +40,7 @@ class SweepLowering(ExtentLowering):
         definitions = tuple(vector.statements(code.definitions))
         statements = tuple(vector.statements(code.statements))
         gates = [vector.expr(each) for each in code.trims]
-        functions = [self.function(*each) for each in self.reached()]
+        functions = self.functions()
         imports = Imports()
         imports.add("config", "ModelConfig")
         imports.add("levers", "Levers")
@@ -68,20 +68,22 @@ class SweepLowering(ExtentLowering):
         """The name of a function over columns, which has to be emitted."""
         before = self.called.get(name, columns)
         self.called[name] = tuple(map(max, before, columns))
-        return f"_{name}"
+        return _private(name)
 
-    def reached(self) -> list[tuple[Function | Layout, tuple[bool, ...]]]:
-        """Every function and layout that is called with columns, also by another."""
+    def functions(self) -> list[tuple[str, list[Assign]]]:
+        """Every function that is called with columns, also by another of them."""
         owners: dict[str, Function | Layout] = {**self.symbols.functions}
         for layout in self.schema.layouts:
             owners[naming.layout_function(layout.name)] = layout
+        lowered: dict[str, tuple[str, list[Assign]]] = {}
         seen: dict[str, tuple[bool, ...]] = {}
         while seen != self.called:
-            seen = dict(self.called)
+            before, seen = seen, dict(self.called)
             for name, columns in seen.items():
-                # Notes what it calls itself.
-                self.function(owners[name], columns)
-        return [(owners[name], seen[name]) for name in owners if name in seen]
+                if before.get(name) != columns:
+                    # Notes what it calls itself.
+                    lowered[name] = self.function(owners[name], columns)
+        return [lowered[name] for name in owners if name in lowered]
 
     def function(
         self, owner: Function | Layout, columns: tuple[bool, ...]
@@ -107,7 +109,7 @@ class SweepLowering(ExtentLowering):
         head += ["*", *keywords] if keywords else []
         vector = Vector(moving, self.call, lambda name: name)
         inside = [each for each in vector.statements(body) if isinstance(each, Assign)]
-        return f"def _{name}({', '.join(head)}) -> Column", inside
+        return f"def {_private(name)}({', '.join(head)}) -> Column", inside
 
     def function_body(self, function: Function) -> list[Assign]:
         scope = self.arguments_scope("functions")
@@ -159,6 +161,10 @@ class SweepLowering(ExtentLowering):
                         imports.add("layouts", node.name)
                     elif node.name in self.symbols.functions:
                         imports.add("functions", node.name)
+
+
+def _private(name: str) -> str:
+    return f"_{name}_columns"
 
 
 def _trim(trim: Trim, gate: Expr) -> SweepTrimView:
