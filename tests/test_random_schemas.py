@@ -33,8 +33,9 @@ from arenagen.source import Text
 from random_formulas import NoSizeError
 from random_schemas import Inputs, RandomSchema, inputs, schemas
 
-# A value beside itself, two comparisons of one value, and a choice of two equals.
-AUTHORS_OWN = "PLR0124,PLR1716,RUF034"
+# A value beside itself, two comparisons of one value, a choice of two equals, and one
+# of the larger.
+AUTHORS_OWN = "PLR0124,PLR1716,RUF034,FURB136"
 
 
 def keys_of(node: object) -> Iterator[str]:
