@@ -243,6 +243,7 @@ MODULE_NAMES = frozenset(
         "Slab",
         "Stream",
         "Sweep",
+        "SweepError",
         "TYPE_CHECKING",
         "Target",
         "Teardown",
