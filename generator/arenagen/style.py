@@ -99,7 +99,7 @@ def _statement(text: str, at: int, found: list[str]) -> int:
         lines = (
             broken_call(code, indent)
             or broken_value(code, indent)
-            or [*broken_lines(Line(statement(lines), indent // 4))]
+            or broken_lines(Line(statement(lines), indent // 4))
         )
     found += [f"{line}\n" for line in lines]
     return end
@@ -182,9 +182,9 @@ def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
             return None
         if is_settled(line := " " * indent + first):
             return [f"{line}\n"], end
-    lines = broken_call(joined(lines), indent) or [
-        *broken_lines(Line(element(lines), indent // 4, inside=True))
-    ]
+    lines = broken_call(joined(lines), indent) or broken_lines(
+        Line(element(lines), indent // 4, inside=True)
+    )
     return [f"{line}\n" for line in lines], end
 
 
