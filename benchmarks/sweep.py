@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from common import DATA, SCHEMA, Row, calls, pairs
 
-from arenagen.fit import fit
+from arenagen.fit import MAX_SCAN, fit
 from arenagen.load import load
+from arenagen.points import Points
 from arenagen.record import replace
 from arenagen.sizing import complete_inputs, size_arena
 from metrale_arena import BufferSizes, Levers, ModelConfig
@@ -57,12 +58,26 @@ def rows() -> list[Row]:
     fields = {each.name: getattr(config, each.name) for each in schema.config}
     given = complete_inputs(schema, fields, LIMITS, {}, {})
     limit = replace(schema.token_limit, maximum=2**20)
+    points = Points(schema, given, limit.name)
+    values = range(1, MAX_SCAN + 1)
+    evaluation = calls(lambda: size_arena(schema, given), 5)
+    totals_of_tool = calls(lambda: points.totals(values))
+    found.append(
+        pairs(
+            f"totals at {MAX_SCAN:,} token limits in the tool, a point",
+            "one evaluation of all sizes",
+            lambda: totals_of_tool() / MAX_SCAN,
+            evaluation,
+            0.083,
+            9,
+        )
+    )
     found.append(
         pairs(
             "`fit` over 2**20 token limits",
             "one evaluation of all sizes",
             calls(lambda: fit(schema, given, limit, BUDGET)),
-            calls(lambda: size_arena(schema, given), 5),
+            evaluation,
             25,
             15,
         )

@@ -8,6 +8,7 @@ exist then, but for schemas that subtract. Nothing here is shared with the gener
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -74,6 +75,7 @@ class RandomSchema(NamedTuple):
     fields, kinds: the default and the type of every config field.
     limits: the most of each but the tokens; target: the least of each constant.
     levers: the values that each may have.
+    lets: those that sizes read, also through one another.
     trims: the gate of each, and the buffers that it empties.
     subtracts: whether a size may be negative, for some inputs or for a smaller pass.
     """
@@ -85,6 +87,7 @@ class RandomSchema(NamedTuple):
     levers: dict[str, tuple[object, ...]]
     target: dict[str, int]
     kinds: dict[str, str]
+    lets: tuple[Formula, ...]
     buffers: tuple[Buffer, ...]
     trims: tuple[tuple[Formula, tuple[str, ...]], ...]
     subtracts: bool
@@ -104,8 +107,11 @@ class RandomSchema(NamedTuple):
     def sizes(self, env: Env) -> tuple[dict[str, int], int]:
         """Bytes of every buffer, and those that trims removed.
 
-        Raise NoSizeError where there is no such size.
+        Raise NoSizeError where there is no such size, or a let has no value, whatever
+        the gates of what reads it.
         """
+        for each in self.lets:
+            each.value(env)
         emptied = {
             name for gate, names in self.trims if gate.value(env) for name in names
         }
@@ -163,6 +169,7 @@ class _Author(FormulaAuthor):
     def __init__(self, draw: DrawFn) -> None:
         super().__init__(draw)
         self.text: dict[str, Any] = {}
+        self.let_values: dict[str, Formula] = {}
 
     def schema(self) -> RandomSchema:
         self.text["limits"] = limits = self.limits()
@@ -204,6 +211,7 @@ class _Author(FormulaAuthor):
             levers,
             target,
             kinds,
+            tuple(self.lets_read()),
             buffers,
             trims,
             self.subtract,
@@ -357,7 +365,16 @@ class _Author(FormulaAuthor):
                 value = self.number(self.numbers)
                 self.numbers.append(Formula(name, value.value, value.most, value.moves))
             section[name] = {"doc": self.doc(), "value": plain(value)}
+            self.let_values[name] = value
         self.text["let"] = section
+
+    def lets_read(self) -> Iterator[Formula]:
+        """The lets that sizes read, the last first: a let reads those before it."""
+        known = set(words_of([self.text["buffers"], self.text["trims"]]))
+        for name in reversed(self.let_values):
+            if name in known:
+                known |= set(words_of(self.text["let"][name]["value"]))
+                yield self.let_values[name]
 
     def named_layouts(
         self, helpers: list[Formula]
@@ -598,6 +615,18 @@ class _Author(FormulaAuthor):
             (self.truth(self.fixed), tuple(names[: self.some(1, len(names))]))
             for _ in range(self.some(0, 2))
         )
+
+
+def words_of(node: object) -> Iterator[str]:
+    """The words of every formula in a part of a document; its keys are no formulas."""
+    if isinstance(node, dict):
+        for key, value in node.items():
+            yield from words_of(value if key != "doc" else ())
+    elif isinstance(node, list | tuple):
+        for value in node:
+            yield from words_of(value)
+    else:
+        yield from re.findall(r"\w+", str(node))
 
 
 NOTHING = Extent({}, lambda env: 0)

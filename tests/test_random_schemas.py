@@ -23,14 +23,19 @@ import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from arenagen.compile import Text, check_source, emit, read_schema
+from arenagen.chunks import MAX_LINES
+from arenagen.compile import read_schema
+from arenagen.lower import lower
 from arenagen.model import Schema
+from arenagen.render import render
 from arenagen.sizing import SizingError, complete_inputs, size_arena
+from arenagen.source import Text
 from random_formulas import NoSizeError
 from random_schemas import Inputs, RandomSchema, inputs, schemas
 
-# A value beside itself, two comparisons of one value, and a choice of two equals.
-AUTHORS_OWN = "PLR0124,PLR1716,RUF034"
+# A value beside itself, two comparisons of one value, a choice of two equals, and one
+# of the larger.
+AUTHORS_OWN = "PLR0124,PLR1716,RUF034,FURB136"
 
 
 def keys_of(node: object) -> Iterator[str]:
@@ -78,9 +83,12 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 def emitted(schema: RandomSchema, folder: Path) -> tuple[Schema, ModuleType]:
     """The model of a schema, and its package."""
-    model, warnings = read_schema(Text("random.yaml", schema.text.encode()))
+    model, _ = read_schema(Text("random.yaml", schema.text.encode()))
     if schema.package not in sys.modules:
-        files = emit(check_source(model, warnings, None), "random.yaml")
+        # Every other package has a chunk for each of its buffers.
+        whole = len(schema.text) % 2 == 0
+        plan = lower(model, MAX_LINES if whole else 1)
+        files = render(plan, None, "random.yaml")
         for name, content in files.items():
             # The runtime is the same file in every package.
             if name.endswith(".py") and not name.startswith("runtime/"):
@@ -161,6 +169,8 @@ def check_sweep(
         if max(sizes.total_bytes, sizes.trimmed) < 2**63:
             found.append((point, [*sizes, sizes.total_bytes]))
     for some in (points, [point for point, _ in found]):
+        if not some:
+            continue
         arrays = {name: np.array([each[name] for each in some]) for name in points[0]}
         try:
             columns = sweep.sweep_sizes(config, **arrays, **parts)
@@ -169,12 +179,11 @@ def check_sweep(
             missing = some is points and len(found) < len(points)
             assert missing or arrays["max_batch_tokens"].max() > 10**9
             continue
-        if some:
-            whole = (*columns.columns.values(), columns.trimmed, columns.total_bytes)
-            rows = np.array(whole).T.tolist()
-            assert rows == [row for _, row in found]
-            totals = sweep.sweep_totals(config, **arrays, **parts)
-            assert totals.tolist() == [row[-1] for row in rows]
+        whole = (*columns.columns.values(), columns.trimmed, columns.total_bytes)
+        rows = np.array(whole).T.tolist()
+        assert rows == [row for _, row in found]
+        totals = sweep.sweep_totals(config, **arrays, **parts)
+        assert totals.tolist() == [row[-1] for row in rows]
     return len(found)
 
 

@@ -83,6 +83,9 @@ def check_package(folder: Path, count: int) -> None:
     package = importlib.import_module("scale_arena")
     config = package.ModelConfig(**CONFIG)
     levers = package.Levers()
+    doc = " ".join(str(package.ScaleArena.zero_all.__doc__).split())
+    named = f"Members: buffer_0, buffer_5, buffer_10 and {count // 5 - 3} more, as"
+    assert (named in doc) is (count // 5 > 100)
     found = package.BufferSizes.from_config(config, **LIMITS, levers=levers)
     inputs = complete_inputs(model, CONFIG, LIMITS, {}, {})
     sizes = {each.name: each.nbytes for each in size_arena(model, inputs).buffers}

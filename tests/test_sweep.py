@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,8 +21,7 @@ from arenagen.compile import Text, check_source, emit, read_schema
 from metrale_arena import BufferSizes, ConfigError, Levers, ModelConfig, SizeError
 from metrale_arena.runtime import columns
 from metrale_arena.runtime import sweep as runtime
-from metrale_arena.runtime.sweep import SizesSweep, SweepError
-from metrale_arena.sweep import sweep_sizes, sweep_totals
+from metrale_arena.sweep import SizesSweep, SweepError, sweep_sizes, sweep_totals
 
 DATA = Path(__file__).parent / "data"
 MODELS = [
@@ -233,6 +233,8 @@ def test_what_may_leave_int64_is_refused(sweep: Any) -> None:
     assert raised.value.column == "total_bytes"
     assert raised.value.bound == one.total_bytes
     assert isinstance(raised.value, OverflowError)
+    copied = pickle.loads(pickle.dumps(raised.value))
+    assert (str(copied), copied.bound) == (str(raised.value), one.total_bytes)
     assert str(raised.value) == (
         "total_bytes: over these limits it may be computed from integers of up to "
         f"{one.total_bytes}, more than 2**63 - 1, which arrays cannot hold; sweep "
@@ -314,7 +316,7 @@ functions:
     value: >-
       max(n, more + lanes, 3) * (2 if twice else 1) + align(n, width)
       + (1 if word in NAMES else 0) + (5 if packed else 0)
-  inner:
+  columns:
     doc: Rows of rows.
     parameters: {n: {doc: A number.}}
     value: rows(n, 4, n > 9, kind) + cdiv(n, 3)
@@ -353,7 +355,7 @@ buffers:
   both:
     doc: Both.
     uses:
-      one: {when: blocks == 7, doc: One., bytes: "inner(M)"}
+      one: {when: blocks == 7, doc: One., bytes: "columns(M)"}
       two: {when: blocks != 7, doc: Two., layout: head, arguments: {n: M, long: wide}}
       three: {when: kind == 'a', doc: Three., bytes: "rows(width, M, packed, 'c')"}
       four: {doc: Four., bytes: "clamp(M, blocks, 95) - M * 0"}

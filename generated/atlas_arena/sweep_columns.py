@@ -36,7 +36,7 @@ from .runtime.columns import Column
 from .target import Target
 
 
-def _q12_batched_scratch_bytes_varlen(
+def _q12_batched_scratch_bytes_varlen_columns(
     n: int, total_tokens: Column, max_chunk_len: Column, top_k: int, mrope: bool
 ) -> Column:
     return (
@@ -51,17 +51,21 @@ def _q12_batched_scratch_bytes_varlen(
     )
 
 
-def _q12_batched_scratch_bytes(
+def _q12_batched_scratch_bytes_columns(
     n: int, chunk_len: Column, top_k: int, mrope: bool
 ) -> Column:
-    return _q12_batched_scratch_bytes_varlen(n, chunk_len * n, chunk_len, top_k, mrope)
+    return _q12_batched_scratch_bytes_varlen_columns(
+        n, chunk_len * n, chunk_len, top_k, mrope
+    )
 
 
-def _decode_meta_bytes(rows: Column, max_blocks_per_row: Column) -> Column:
+def _decode_meta_bytes_columns(rows: Column, max_blocks_per_row: Column) -> Column:
     return rows * 24 + rows * max_blocks_per_row * 4
 
 
-def _chunk_meta_bytes(tokens: Column, streams: int, table_blocks: Column) -> Column:
+def _chunk_meta_bytes_columns(
+    tokens: Column, streams: int, table_blocks: Column
+) -> Column:
     end = tokens * (streams * 4)
     end = (end + 7) // 8 * 8 + tokens * 8
     end = (end + 3) // 4 * 4 + table_blocks * 4
@@ -216,10 +220,12 @@ def sweep_columns(
     scratch = _columns.largest(
         M_num_experts_per_tok_x4
         + M_num_experts_per_tok_x4
-        + _chunk_meta_bytes(M, MROPE_STREAMS if mrope_interleaved else 1, max_blocks),
-        SCRATCH_META_OFFSET + _decode_meta_bytes(meta_rows, max_blocks),
+        + _chunk_meta_bytes_columns(
+            M, MROPE_STREAMS if mrope_interleaved else 1, max_blocks
+        ),
+        SCRATCH_META_OFFSET + _decode_meta_bytes_columns(meta_rows, max_blocks),
         SCRATCH_META_OFFSET + VERIFY_META_BYTES + max_blocks * (VERIFY_ROW_CAP * 4),
-        _q12_batched_scratch_bytes(
+        _q12_batched_scratch_bytes_columns(
             Q12_SIZING_STREAMS,
             _columns.largest(1, (M + Q12_SIZING_STREAMS - 1) // Q12_SIZING_STREAMS),
             num_experts_per_tok,

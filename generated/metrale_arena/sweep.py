@@ -8,10 +8,12 @@ from functools import partial
 
 from .config import ModelConfig
 from .levers import Levers
-from .runtime.sweep import Array, Limit, SizesSweep, Sweep
+from .runtime.sweep import Array, Limit, SizesSweep, Sweep, SweepError
 from .sizes import BufferSizes
 from .sweep_columns import sweep_columns
 from .target import DEFAULT_TARGET, Target
+
+__all__ = ["SizesSweep", "SweepError", "sweep_sizes", "sweep_totals"]
 
 
 def sweep_sizes(

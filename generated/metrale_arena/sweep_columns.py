@@ -44,7 +44,7 @@ from .runtime.numeric import natural
 from .target import Target
 
 
-def _q12_batched_scratch_bytes_varlen(
+def _q12_batched_scratch_bytes_varlen_columns(
     n: int, total_tokens: Column, max_chunk_len: Column, top_k: int, mrope: bool
 ) -> Column:
     return (
@@ -59,24 +59,28 @@ def _q12_batched_scratch_bytes_varlen(
     )
 
 
-def _q12_batched_scratch_bytes(
+def _q12_batched_scratch_bytes_columns(
     n: int, chunk_len: Column, top_k: int, mrope: bool
 ) -> Column:
-    return _q12_batched_scratch_bytes_varlen(n, chunk_len * n, chunk_len, top_k, mrope)
+    return _q12_batched_scratch_bytes_varlen_columns(
+        n, chunk_len * n, chunk_len, top_k, mrope
+    )
 
 
-def _decode_meta_bytes(rows: Column, max_blocks_per_row: Column) -> Column:
+def _decode_meta_bytes_columns(rows: Column, max_blocks_per_row: Column) -> Column:
     return rows * 24 + rows * max_blocks_per_row * 4
 
 
-def _chunk_meta_bytes(tokens: Column, streams: int, table_blocks: Column) -> Column:
+def _chunk_meta_bytes_columns(
+    tokens: Column, streams: int, table_blocks: Column
+) -> Column:
     end = tokens * (streams * 4)
     end = (end + 7) // 8 * 8 + tokens * 8
     end = (end + 3) // 4 * 4 + table_blocks * 4
     return (end + 3) // 4 * 4 + 4
 
 
-def _moe_fp8_bytes(config: ModelConfig, rows: Column) -> Column:
+def _moe_fp8_bytes_columns(config: ModelConfig, rows: Column) -> Column:
     expanded = rows * config.num_experts_per_tok
     width = max(config.hidden_size, config.shared_expert_intermediate_size)
     column_tiles = (
@@ -226,7 +230,7 @@ def sweep_columns(
         ffn_act_scale = 0
         ffn_act_scale_kmajor = 0
         ffn_gate_up_fused = 0
-        moe_fp8_scratch = _moe_fp8_bytes(config, M)
+        moe_fp8_scratch = _moe_fp8_bytes_columns(config, M)
     else:
         ffn_width = max(hidden_size, intermediate_size)
         gate_logits = PLACEHOLDER_BYTES
@@ -279,10 +283,12 @@ def sweep_columns(
     scratch = _columns.largest(
         M_num_experts_per_tok_x4
         + M_num_experts_per_tok_x4
-        + _chunk_meta_bytes(M, MROPE_STREAMS if mrope_interleaved else 1, max_blocks),
-        SCRATCH_META_OFFSET + _decode_meta_bytes(meta_rows, max_blocks),
-        SCRATCH_META_OFFSET + _decode_meta_bytes(VERIFY_ROW_CAP, max_blocks),
-        _q12_batched_scratch_bytes(
+        + _chunk_meta_bytes_columns(
+            M, MROPE_STREAMS if mrope_interleaved else 1, max_blocks
+        ),
+        SCRATCH_META_OFFSET + _decode_meta_bytes_columns(meta_rows, max_blocks),
+        SCRATCH_META_OFFSET + _decode_meta_bytes_columns(VERIFY_ROW_CAP, max_blocks),
+        _q12_batched_scratch_bytes_columns(
             Q12_SIZING_STREAMS,
             _columns.largest(1, (M + Q12_SIZING_STREAMS - 1) // Q12_SIZING_STREAMS),
             num_experts_per_tok,

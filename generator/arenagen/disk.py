@@ -285,8 +285,12 @@ def _replace(folder: Path, files: Mapping[str, str], new: list[str]) -> None:
             # It has not changed, and tools that look at times need not think so.
             shutil.copystat(folder / _ENTRANCE, stage / "new" / _ENTRANCE)
         if guarded:
+            staged = {*order}
             for path, text in files.items():
-                _put(stage / "whole" / path, text)
+                if path in staged:
+                    _put_same(stage / "whole" / path, stage / "new" / path, text)
+                else:
+                    _put(stage / "whole" / path, text)
             text = stand_in(files[_ENTRANCE], f"{stage.name}/whole")
             _put(stage / "stand_in.py", text)
             os.replace(stage / "stand_in.py", folder / _ENTRANCE)
@@ -305,6 +309,15 @@ def _put(path: Path, text: str) -> None:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _put_same(path: Path, there: Path, text: str) -> None:
+    """Put a text at a second place, by a link where the file system has links."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        os.link(there, path)
+    except OSError:
+        _put(path, text)
 
 
 def keep(path: Path, text: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Protocol, TypeAlias
 
 from .formula import (
+    BUILTINS,
     Binary,
     Bool,
     Call,
@@ -61,7 +62,7 @@ def evaluate(expr: Expr, scope: Scope) -> Value:
         case Binary(op, left, right):
             return _arithmetic(expr, op, _number(left, scope), _number(right, scope))
         case Compare(op, left, right):
-            return _compare(op, evaluate(left, scope), evaluate(right, scope))
+            return compare(op, evaluate(left, scope), evaluate(right, scope))
         case Logic("and", items):
             return all(evaluate(item, scope) for item in items)
         case Logic(_, items):
@@ -70,7 +71,9 @@ def evaluate(expr: Expr, scope: Scope) -> Value:
             return evaluate(then if evaluate(condition, scope) else other, scope)
         case Call(name, arguments):
             values = [evaluate(argument, scope) for argument in arguments]
-            return _call(expr, name, values, scope)
+            if name in BUILTINS:
+                return built_in(expr, values)
+            return scope.call(name, values)
 
 
 def _number(expr: Expr, scope: Scope) -> int:
@@ -94,7 +97,8 @@ def _arithmetic(expr: Expr, op: str, left: int, right: int) -> int:
     return left // right if op == "//" else left % right
 
 
-def _compare(op: str, left: Value, right: Value) -> bool:
+def compare(op: str, left: Value, right: Value) -> bool:
+    """The truth of a comparison of two values."""
     if op in ("in", "not in"):
         assert isinstance(right, tuple)
         return (left in right) == (op == "in")
@@ -108,8 +112,9 @@ def _compare(op: str, left: Value, right: Value) -> bool:
     return left > right if op == ">" else left >= right
 
 
-def _call(expr: Expr, name: str, values: list[Value], scope: Scope) -> Value:
-    match name, values:
+def built_in(call: Call, values: list[Value]) -> Value:
+    """The value of a call of a function of the language. Raises EvaluationError."""
+    match call.name, values:
         case "min", _:
             return min(_ints(values))
         case "max", _:
@@ -118,13 +123,13 @@ def _call(expr: Expr, name: str, values: list[Value], scope: Scope) -> Value:
             value, low, high = _ints(values)
             if low > high:
                 raise EvaluationError(
-                    f"`{spell(expr)}`: no integer is from {low} to {high}"
+                    f"`{spell(call)}`: no integer is from {low} to {high}"
                 )
             return min(max(value, low), high)
-        case ("align" | "cdiv"), _:
+        case ("align" | "cdiv" as name), _:
             value, step = _ints(values)
             if step == 0 or (step < 0 and name == "align"):
-                raise EvaluationError(f"`{spell(expr)}` takes steps of {step}")
+                raise EvaluationError(f"`{spell(call)}` takes steps of {step}")
             steps = -(-value // step)
             return steps * step if name == "align" else steps
         case "count", [tuple() as items, *words]:
@@ -136,10 +141,10 @@ def _call(expr: Expr, name: str, values: list[Value], scope: Scope) -> Value:
                 if isinstance(item, int) and item >= least:
                     return item
             raise EvaluationError(
-                f"`{spell(expr)}`: no element reaches {least}; the largest is "
+                f"`{spell(call)}`: no element reaches {least}; the largest is "
                 f"{items[-1]}"
             )
-    return scope.call(name, values)
+    raise AssertionError(f"no function of the language is {call.name}")
 
 
 def _ints(values: list[Value]) -> list[int]:

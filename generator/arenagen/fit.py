@@ -132,15 +132,17 @@ class _Search:
         bound = self.bound()
         if bound is None or not self.unproven:
             return bound
-        for value in range(bound, self.limit.minimum - 1, -1):
-            if self.fits(value):
+        last = max(self.limit.minimum, bound - MAX_SCAN)
+        values = range(bound, last - 1, -1)
+        for value, total in zip(values, self.points.totals(values), strict=True):
+            if total is not None and total <= self.budget:
                 return value
-            if bound - value >= MAX_SCAN:
-                raise FitError(
-                    f"{', '.join(self.unproven)}: not shown to grow with "
-                    f"`{self.limit.name}`, and none of the {MAX_SCAN} values up to "
-                    f"{bound} fits; smaller ones were not tried"
-                )
+        if bound - last >= MAX_SCAN:
+            raise FitError(
+                f"{', '.join(self.unproven)}: not shown to grow with "
+                f"`{self.limit.name}`, and none of the {MAX_SCAN} values up to "
+                f"{bound} fits; smaller ones were not tried"
+            )
         return None
 
     def bound(self) -> int | None:

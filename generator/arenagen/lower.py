@@ -257,7 +257,9 @@ class _ArenaLowering(BufferLowering):
         sweep = modules["sweep"]
         sweep.add("config", "ModelConfig")
         sweep.add("levers", "Levers")
-        sweep.add("runtime.sweep", "Array", "Limit", "SizesSweep", "Sweep")
+        sweep.add(
+            "runtime.sweep", "Array", "Limit", "SizesSweep", "Sweep", "SweepError"
+        )
         sweep.add("sizes", "BufferSizes")
         sweep.add("sweep_columns", "sweep_columns")
         sweep.add("target", "DEFAULT_TARGET", "Target")

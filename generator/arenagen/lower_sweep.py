@@ -69,22 +69,22 @@ class SweepLowering(ExtentLowering):
         """The name of a function over columns, which has to be emitted."""
         before = self.called.get(name, columns)
         self.called[name] = tuple(map(max, before, columns))
-        return f"_{name}"
+        return _private(name)
 
     def functions(self) -> list[tuple[str, list[Assign]]]:
-        """Every function and layout that is called with columns, also by another."""
+        """Every function that is called with columns, also by another of them."""
         owners: dict[str, Function | Layout] = {**self.symbols.functions}
         for layout in self.schema.layouts:
             owners[naming.layout_function(layout.name)] = layout
-        made: dict[str, tuple[str, list[Assign]]] = {}
+        lowered: dict[str, tuple[str, list[Assign]]] = {}
         seen: dict[str, tuple[bool, ...]] = {}
         while seen != self.called:
             before, seen = seen, dict(self.called)
             for name, columns in seen.items():
-                if columns != before.get(name):
+                if before.get(name) != columns:
                     # Notes what it calls itself.
-                    made[name] = self.function(owners[name], columns)
-        return [made[name] for name in owners if name in made]
+                    lowered[name] = self.function(owners[name], columns)
+        return [lowered[name] for name in owners if name in lowered]
 
     def function(
         self, owner: Function | Layout, columns: tuple[bool, ...]
@@ -109,7 +109,7 @@ class SweepLowering(ExtentLowering):
         head += ["*", *keywords] if keywords else []
         vector = Vector(moving, self.call, lambda name: name)
         inside = [each for each in vector.statements(body) if isinstance(each, Assign)]
-        return f"def _{name}({', '.join(head)}) -> Column", inside
+        return f"def {_private(name)}({', '.join(head)}) -> Column", inside
 
     def function_body(self, function: Function) -> list[Assign]:
         scope = self.arguments_scope("functions")
@@ -161,6 +161,10 @@ class SweepLowering(ExtentLowering):
                         imports.add("layouts", node.name)
                     elif node.name in self.symbols.functions:
                         imports.add("functions", node.name)
+
+
+def _private(name: str) -> str:
+    return f"_{name}_columns"
 
 
 def _trim(trim: Trim, gate: Expr) -> SweepTrimView:

@@ -64,6 +64,9 @@ PUBLIC = (
 )
 
 
+# Members that a docstring names: all of so many, or else a few.
+_MOST_NAMED = 100
+_FEW = 3
 # Modules that have a part for each run of the buffers, where there are several.
 CHUNKED = frozenset(
     {"arena", "buffers", "pointers", "shapes", "sizes", "sweep_columns", "uses"}
@@ -84,6 +87,13 @@ def isort_key(name: str, fold: bool = False) -> tuple[int, list[tuple[int, str]]
 def import_key(name: str) -> tuple[int, list[tuple[int, str]], str]:
     """The order of names in an import."""
     return isort_key(name, fold=True)
+
+
+def _listed(names: list[str]) -> str:
+    """Names in a docstring, where nobody reads hundreds of them."""
+    if len(names) <= _MOST_NAMED:
+        return ", ".join(names)
+    return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more, as BUFFERS tells"
 
 
 def _listing(number: int, method: str) -> str:
@@ -391,7 +401,7 @@ class GroupView:
     def members(self) -> str:
         """The names of all members."""
         names = [each.name for each in self.buffers]
-        return ", ".join([*names, *(each.label for each in self.regions)])
+        return _listed([*names, *(each.label for each in self.regions)])
 
     @property
     def docs(self) -> tuple[str, ...]:
@@ -416,11 +426,11 @@ class GroupView:
         if self.regions:
             parts.append(
                 "A region is cleared where it lies in a pass of that many tokens: "
-                f"{', '.join(each.label for each in self.regions)}."
+                f"{_listed([each.label for each in self.regions])}."
             )
         full = [each.name for each in self.buffers if not each.token_major]
         if full:
-            parts.append(f"The others are cleared in full: {', '.join(full)}.")
+            parts.append(f"The others are cleared in full: {_listed(full)}.")
         return (
             f"{self.method}, but only what a pass of `tokens` tokens can touch.",
             f"Enqueue on the stream {count(self.memsets, 'memset')} at most. "
@@ -663,7 +673,7 @@ class ArenaView:
         armed = "Does nothing and returns None unless `force` is set"
         if self.checksum_lever:
             armed += f" or the lever {self.checksum_lever} is on"
-        members = ", ".join(each.name for each in self.checksums)
+        members = _listed([each.name for each in self.checksums])
         return (
             f"Fingerprint {count(len(self.checksums), 'buffer')}, to tell two runs "
             "apart byte for byte.",

@@ -6,13 +6,14 @@ Gives what `size_arena` gives, and raises what it raises.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from .evaluate import EvaluationError, Value
 from .fold import Fold
 from .formula import Bool, Name
 from .model import Buffer, Schema
 from .record import replace
+from .series import Each, Series
 from .sizing import (
     ArenaSize,
     BufferSize,
@@ -85,6 +86,65 @@ class Points:
         if value not in self._found:
             self._found[value] = self._evaluated(value)
         return self._found[value]
+
+    def prepare(self, values: Iterable[int]) -> None:
+        """Work the sizes at many values out at once, for `find` and `arena`."""
+        new = [value for value in dict.fromkeys(values) if value not in self._found]
+        if not new or not self._possible:
+            return
+        series = Series(self._sizing(new[0]), self._limit, new)
+        holds = [series.holds(trim.when) for trim in self._trims]
+        columns: list[Sequence[BufferSize | None]] = [
+            (
+                [self._still[buffer.name]] * len(new)
+                if buffer.name in self._still
+                else series.sizes(buffer, self._emptied(buffer, holds, len(new)))
+            )
+            for buffer in self._folded.buffers
+        ]
+        missing = series.missing(holds)
+        for point, value in enumerate(new):
+            sizes = [column[point] for column in columns]
+            whole = tuple(size for size in sizes if size is not None)
+            exists = len(whole) == len(sizes) and not missing[point]
+            self._found[value] = (
+                ArenaSize(self.inputs(value), whole) if exists else None
+            )
+
+    def totals(self, values: Sequence[int]) -> list[int | None]:
+        """The bytes of all buffers at many values, None where there are no sizes."""
+        if not values or not self._possible:
+            return [None] * len(values)
+        series = Series(self._sizing(values[0]), self._limit, values)
+        holds = [series.holds(trim.when) for trim in self._trims]
+        still = sum(each.nbytes for each in self._still.values())
+        totals = [None if missing else still for missing in series.missing(holds)]
+        for buffer in self._folded.buffers:
+            if buffer.name in self._still:
+                continue
+            emptied = self._emptied(buffer, holds, len(values))
+            sizes = zip(totals, series.nbytes(buffer), emptied, strict=True)
+            totals = [
+                (
+                    None
+                    if total is None or nbytes is None
+                    else total + nbytes * (not empty)
+                )
+                for total, nbytes, empty in sizes
+            ]
+        return totals
+
+    def _emptied(self, buffer: Buffer, holds: list[Each], points: int) -> list[bool]:
+        """Where a trim empties a buffer, given where each undecided one applies."""
+        gates = [
+            gate
+            for trim, gate in zip(self._trims, holds, strict=True)
+            if buffer.name in {name for name, _ in trim.buffers}
+        ]
+        always = buffer.name in self._trimmed
+        if not gates:
+            return [always] * points
+        return [always or any(point) for point in zip(*gates, strict=True)]
 
     def total_of(self, value: int, names: Collection[str]) -> int | None:
         """The bytes of some of the buffers, None where one of them has no size."""

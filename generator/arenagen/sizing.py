@@ -187,7 +187,7 @@ class Known:
         for buffer in self.schema.buffers:
             exprs += _formulas(buffer)
         lets = {each.name: each.value.expr for each in self.schema.lets}
-        return tuple(_read(exprs, lets))
+        return tuple(lets_read(exprs, lets))
 
     def texts(self, buffer: Buffer) -> tuple[str, str]:
         """The gate and the extent of a buffer, as the schema spells them."""
@@ -257,7 +257,7 @@ class Sizing(Scope):
         lets = {each.name: each.value.expr for each in layout.lets}
         scope = self.inside(layout, arguments)
         exprs = [each.expr for each in extent_formulas(layout.regions)]
-        for name in _read(exprs, lets):
+        for name in lets_read(exprs, lets):
             scope.value(name)
         return self.extent_bytes(layout.regions, scope)
 
@@ -486,13 +486,13 @@ def _formulas(buffer: Buffer) -> list[Expr]:
     return [each.expr for each in formulas]
 
 
-def _read(exprs: Iterable[Expr], lets: Mapping[str, Expr]) -> list[str]:
+def lets_read(exprs: Iterable[Expr], lets: Mapping[str, Expr]) -> list[str]:
     """The lets that formulas read, also through one another, those read first."""
     order: dict[str, None] = {}
     for expr in exprs:
         for node in names(expr):
             if node.name in lets and node.name not in order:
-                order |= dict.fromkeys(_read([lets[node.name]], lets))
+                order |= dict.fromkeys(lets_read([lets[node.name]], lets))
                 order[node.name] = None
     return list(order)
 

@@ -13,6 +13,7 @@ import sys
 from io import TextIOWrapper
 
 from . import __version__
+from .ci import in_ci
 
 
 def main() -> None:
@@ -59,8 +60,3 @@ def _collect_nothing() -> None:
     """
     gc.disable()
     atexit.register(gc.freeze)
-
-
-def in_ci() -> bool:
-    """Whether this is a run of continuous integration, which trusts no earlier one."""
-    return os.environ.get("CI", "").lower() in ("1", "true")

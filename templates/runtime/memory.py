@@ -247,7 +247,7 @@ class SlabMemory(_Allocations):
         self._align = ALIGNMENT
         if places.widest > ALIGNMENT:
             pairs = zip(aligns, sizes, strict=True)
-            self._align = max(ALIGNMENT, *(align for align, size in pairs if size))
+            self._align = max([ALIGNMENT, *(align for align, size in pairs if size)])
         # Where the first buffer begins.
         self._base = NULL
         self._preflight(end and end + self._align - ALIGNMENT, reserve)

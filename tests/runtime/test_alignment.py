@@ -251,3 +251,14 @@ def test_nothing_more_is_asked_for_alignments_that_are_promised() -> None:
         assert gpu.holds(y, 20)
         assert made.free() == ()
         assert gpu.live_allocations == 0
+
+
+@every_placement
+def test_buffers_of_no_bytes_take_no_memory(placement: str) -> None:
+    memory = importlib.import_module("metrale_arena.runtime.memory")
+    places = memory.Places({"x": 4096, "y": 512}, ["x", "y"])
+    gpu = Worst()
+    made = memory.new_memory(placement, gpu, places, (0, 0), 0, "test", 0)
+    assert [*made.allocate()] == [0, 0]
+    assert gpu.count == 0
+    assert made.free() == ()

@@ -25,7 +25,9 @@ from arenagen.commands.schemas import open_base
 from arenagen.compile import Text, check_source, read_schema
 from arenagen.errors import InputProblems, Problem, sort_problems
 from arenagen.load import load
+from arenagen.lower import lower
 from arenagen.model import Extent, Regions, Schema, Uses
+from arenagen.render import render
 
 ROOT = Path(__file__).resolve().parents[2]
 ERRORS = ROOT / "tests/errors"
@@ -206,16 +208,50 @@ def bound_names(node: ast.AST) -> Iterator[str]:
             yield from bound_names(child)
 
 
-def test_every_name_of_the_emitted_code_is_closed_to_schemas() -> None:
+# Functions whose locals are terms too, each called by what it holds.
+CALCULATIONS = {
+    ("sizes", "from_config"),
+    ("sizes", "sizes"),
+    ("sweep_columns", "sweep_columns"),
+}
+# Modules of more lines are split.
+MOST_LINES = 800
+
+
+def modules_of(schema: Schema) -> Iterator[tuple[str, str]]:
+    """The modules of the package, whole as it is committed and split."""
+    lower(schema)
+    for path in (ROOT / "generated/metrale_arena").glob("*.py"):
+        yield path.stem, path.read_text("utf-8")
+    split = render(lower(schema, MOST_LINES), None, "metrale.yaml")
+    assert "sizes_2.py" in split
+    for name, text in split.items():
+        module, dot, suffix = name.partition(".")
+        if (dot, suffix) == (".", "py") and "/" not in module:
+            yield module, text
+
+
+def test_every_name_of_the_emitted_code_is_closed_to_schemas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: set[str] = set()
+    give = naming.Locals.__call__
+
+    def record(names: naming.Locals, best: str) -> str:
+        given.add(name := give(names, best))
+        return name
+
+    monkeypatch.setattr(naming.Locals, "__call__", record)
     schema = load((ROOT / "schema/metrale.yaml").read_text("utf-8"), "metrale.yaml")
     own = schema_names(schema)
     limits = {limit.name for limit in schema.limits}
     found: set[str] = set()
     beside_limits: set[str] = set()
-    for path in (ROOT / "generated/metrale_arena").glob("*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
+    calculated: set[str] = set()
+    for module, text in modules_of(schema):
+        tree = ast.parse(text)
         found |= {name for each in tree.body for name in bound_names(each)}
-        if path.name == "families.py":
+        if module == "families":
             # Its other locals are those of the family table.
             found |= {"config", "file", "keys"}
             continue
@@ -226,15 +262,23 @@ def test_every_name_of_the_emitted_code_is_closed_to_schemas() -> None:
                 local |= {name for each in function.body for name in bound_names(each)}
                 # Methods call a pass `tokens` and its sizes `rows`.
                 schema_owns = local & own - {"tokens", "rows"}
-                if schema_owns - limits:
+                if (module.rstrip("_0123456789"), function.name) in CALCULATIONS:
+                    calculated |= local
+                elif schema_owns - limits:
                     found |= local
                 elif schema_owns:
                     beside_limits |= local
+    closed = naming.LOCALS | naming.MODULE_NAMES
+    # What is left are terms, whose names were asked for and leave all others alone.
+    made = calculated - own - closed
+    assert {"M_x4", "M_pad_x2"} <= made <= given
+    assert {naming.bad_identifier(name) for name in made} == {None}
+    assert not {name.casefold() for name in made} & {name.casefold() for name in own}
     assert beside_limits - own <= naming.LOCALS | naming.LIMIT_MEMBERS
     found = {name for name in found if not name.startswith("_")}
-    apart = {"annotations", "config_from_hf"}
-    assert found - own - apart <= naming.LOCALS | naming.MODULE_NAMES
-    assert set(plan.PUBLIC) <= naming.LOCALS | naming.MODULE_NAMES
+    apart = {"annotations", "config_from_hf", "*"}
+    assert found - own - apart <= closed
+    assert set(plan.PUBLIC) <= closed
 
 
 def test_every_private_name_of_the_arena_is_closed_to_groups() -> None:

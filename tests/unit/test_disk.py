@@ -646,19 +646,32 @@ def assert_whole(folder: Path) -> None:
             assert data.decode() in (FILES.get(path), NEW.get(path), OLD), path
 
 
+def no_links(*arguments: Any, **options: Any) -> None:
+    raise PermissionError(1, "Operation not permitted")
+
+
 def assert_new(folder: Path) -> None:
     assert contents(folder) == {path: text.encode() for path, text in NEW.items()}
     assert stages(folder) == []
 
 
-# One for each file, one for each of the whole package, one for the stand-in.
-@pytest.mark.parametrize("at", range(2 * len(NEW) + 1))
+# One for each file, one for the stand-in; and one for each of the whole package where
+# it cannot be made of links.
+@pytest.mark.parametrize(
+    ("at", "links"),
+    [
+        *((at, True) for at in range(len(NEW) + 1)),
+        *((at, False) for at in range(2 * len(NEW) + 1)),
+    ],
+)
 def test_a_full_disk_while_staging_changes_no_file(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int
+    folder: Path, monkeypatch: pytest.MonkeyPatch, at: int, links: bool
 ) -> None:
     put(folder / "old.py", OLD)
     before = contents(folder)
     with monkeypatch.context() as patch:
+        if not links:
+            patch.setattr(os, "link", no_links)
         patch.setattr(os, "fsync", failing(os.fsync, at, no_space()))
         with pytest.raises(DiskError) as raised:
             disk.write(folder, NEW)
@@ -773,10 +786,13 @@ def test_what_is_named_like_a_stage_and_is_none_stays(
     assert snapshot(tmp_path) == before
 
 
+@pytest.mark.parametrize("links", [True, False])
 def test_every_content_is_on_the_disk_before_the_first_file_is_replaced(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
     steps: list[str] = []
+    if not links:
+        monkeypatch.setattr(os, "link", no_links)
     for step in ("fsync", "replace"):
         real = getattr(os, step)
 
@@ -788,7 +804,9 @@ def test_every_content_is_on_the_disk_before_the_first_file_is_replaced(
 
         monkeypatch.setattr(os, step, noted)
     disk.write(folder, NEW)
-    assert steps == ["fsync"] * (2 * len(NEW) + 1) + ["replace"] * (len(NEW) + 1)
+    copies = 0 if links else len(NEW)
+    puts = len(NEW) + copies + 1
+    assert steps == ["fsync"] * puts + ["replace"] * (len(NEW) + 1)
 
 
 def test_the_entrance_keeps_its_time_when_other_files_change(folder: Path) -> None:

@@ -228,6 +228,16 @@ def test_a_million_token_limits_take_few_evaluations(
     assert len({*evaluated}) == len(evaluated)
 
 
+def test_values_that_are_tried_one_after_the_other_are_sized_at_once(
+    evaluated: list[int],
+) -> None:
+    cache = "bytes: 10 if blocks < 50 else 1000"
+    assert small(cache, 100).value == 49
+    # The smallest and the largest value, and what the answer tells.
+    assert sorted({*evaluated}) == [0, 49, 50, 200]
+    assert len(evaluated) <= 8
+
+
 def test_limits_without_a_maximum_take_little_more(evaluated: list[int]) -> None:
     for gibibytes in (1, 24, 2**20, 2**32):
         evaluated.clear()

@@ -87,7 +87,9 @@ def test_a_pyproject_that_is_there_is_left_alone(
     with (here / "pyproject.toml").open("a", encoding="utf-8") as file:
         file.write("\n".join(lines[-3:]))
     run("generate")
-    assert run("check").stdout == "tiny_arena: 40 files, all as tiny.yaml says\n"
+    count = sum(each.is_file() for each in (own / "tiny_arena").rglob("*"))
+    assert count > 30
+    assert run("check").stdout == f"tiny_arena: {count} files, all as tiny.yaml says\n"
 
 
 def test_the_schema_to_start_from_is_small_and_commented(here: Path) -> None:

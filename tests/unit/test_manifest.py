@@ -132,6 +132,36 @@ def test_continuous_integration_trusts_no_notes(
     assert answer("check") is None
 
 
+@pytest.mark.parametrize("bare", [True, False], ids=["bare", "by click"])
+@pytest.mark.parametrize(
+    ("arguments", "in_ci", "leaves"),
+    [
+        (["check"], "", True),
+        (["check"], "true", False),
+        (["check", "--full"], "", False),
+    ],
+)
+def test_a_full_check_leaves_no_notes(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bare: bool,
+    arguments: list[str],
+    in_ci: str,
+    leaves: bool,
+) -> None:
+    (project / CACHE).unlink()
+    monkeypatch.setenv("CI", in_ci)
+    if bare:
+        monkeypatch.setattr(sys, "argv", ["arenagen", *arguments])
+        monkeypatch.setattr(start, "_collect_nothing", lambda: None)
+        with pytest.raises(SystemExit) as found:
+            start.main()
+        assert found.value.code == 0
+    else:
+        run(*arguments)
+    assert (project / CACHE).exists() == leaves
+
+
 def append(path: str) -> Callable[[Path], None]:
     def edit(project: Path) -> None:
         with (project / path).open("a") as file:

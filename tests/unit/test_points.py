@@ -40,9 +40,11 @@ def alone(schema: Schema, inputs: Inputs) -> ArenaSize | str:
 
 def check(schema: Schema, inputs: Inputs, limit: str, values: list[int]) -> int:
     """How many of the values have no sizes; all are as they are by themselves."""
-    points = Points(schema, inputs, limit)
+    points, prepared = (Points(schema, inputs, limit) for _ in range(2))
+    prepared.prepare(values)
+    totals = prepared.totals(values)
     missing = 0
-    for value in values:
+    for value, total in zip(values, totals, strict=True):
         limits = {**inputs.limits, limit: value}
         wanted = alone(schema, replace(inputs, limits=limits))
         try:
@@ -53,6 +55,8 @@ def check(schema: Schema, inputs: Inputs, limit: str, values: list[int]) -> int:
             assert points.find(value) is None
             missing += 1
         assert found == wanted
+        assert prepared.find(value) == points.find(value)
+        assert total == (None if isinstance(found, str) else found.total_bytes)
     return missing
 
 
@@ -114,6 +118,20 @@ functions:
     doc: Pages.
     parameters: {{n: {{doc: A number.}}}}
     value: n * width // gap
+  first:
+    doc: The first of two.
+    parameters: {{a: {{doc: A number.}}, b: {{doc: Another.}}}}
+    value: a
+  sq: {{doc: A square., parameters: {{a: {{doc: A number.}}}}, value: a * a}}
+constants: {{STEPS: {{value: [4, 8, 64], doc: Sizes of a graph.}}}}
+layouts:
+  block:
+    doc: A block.
+    parameters: {{n: {{doc: Rows.}}}}
+    let: {{part: 100 // (n - 3)}}
+    regions:
+      one: {{doc: One., dtype: u8, shape: [n]}}
+      two: {{doc: Two., when: n > 1000000000000000, bytes: part}}
 buffers:
   hidden: {{doc: Residual stream., dtype: u8, shape: [M, width]}}
   cache: {{doc: A cache., {cache}}}
@@ -142,6 +160,21 @@ def small(cache: str, trim: str = "width > 99", gap: int = 2) -> tuple[Schema, I
         ("when: M > 9, bytes: M // (gap - 2)", 12),
         ("bytes: 8, min_bytes: M - 3", 3),
         ("bytes: M * 8, otherwise: 5, when: M < 17", 1),
+        # An argument that no value is read of, and a let of a layout behind a gate.
+        ("bytes: 'first(M, 5 // (M - 2))'", 2),
+        ("layout: block, arguments: {n: M}", 2),
+        ("layout: block, arguments: {n: M - 2}", 2),
+        ("bytes: 'next_in(STEPS, M)'", 9),
+        ("bytes: 'clamp(M, M - 64, 64)'", 8),
+        (
+            "bytes: 'min(M, sq(sq(sq(sq(sq(sq(sq(M))))))))'",
+            2,
+        ),
+        (
+            "regions: {one: {doc: A., dtype: u8, shape: [M]}, "
+            "two: {doc: B., at: 100, bytes: 8}}",
+            8,
+        ),
     ],
 )
 def test_what_is_missing_is_missing_where_it_is_by_itself(
@@ -155,6 +188,13 @@ def test_a_trim_is_decided_at_each_value() -> None:
     assert check(schema, given, "max_tokens", VALUES) == 1
     points = Points(schema, given, "max_tokens")
     assert [points.arena(each).trimmed for each in (16, 17)] == [0, 40]
+
+
+def test_a_trim_that_cannot_be_decided_leaves_no_sizes() -> None:
+    schema, given = small("bytes: 40", "M // (M - 7) > 99")
+    assert check(schema, given, "max_tokens", VALUES) == 2
+    schema, given = small("bytes: 40", "M // (gap - 2) > 99")
+    assert check(schema, given, "max_tokens", VALUES) == len(VALUES)
 
 
 def test_a_let_without_a_value_leaves_no_sizes() -> None:

@@ -60,7 +60,9 @@ def test_long_runs_show_their_stages(command: str, tmp_path: Path) -> None:
     assert nothing == ""
     # What is printed is not mixed with the bar.
     assert "metrale.yaml: " not in printed
-    assert "42 files" in printed
+    count = sum(each.is_file() for each in (tmp_path / "out").rglob("*"))
+    assert count > 30
+    assert f"out: {count} files" in printed
 
 
 def test_short_runs_show_nothing_and_load_nothing_for_it(tmp_path: Path) -> None:

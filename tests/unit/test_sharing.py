@@ -15,7 +15,9 @@ from itertools import product
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
+import yaml
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -446,6 +448,81 @@ a = M_width_2 + M_width
 b = M_width_2 * 2
 """,
     )
+
+
+# What may have the name that a local for M * width_bytes would have, each worth 7, and
+# how a formula reads it.
+NAMESAKES = {
+    "limit": ("limits", {"M_width_bytes": {}}, "M_width_bytes"),
+    "target": ("target", {"M_width_bytes": {"default": 7}}, "M_width_bytes"),
+    "field": ("config", {"M_width_bytes": {}}, "M_width_bytes"),
+    "in another case": ("config", {"m_WIDTH_bytes": {}}, "m_WIDTH_bytes"),
+    "lever": (
+        "levers",
+        {
+            "M_width_bytes": {
+                "variable": "NAMESAKE",
+                "type": "int",
+                "default": 7,
+                "clamp": [1, 9],
+            }
+        },
+        "M_width_bytes",
+    ),
+    "constant": ("constants", {"M_width_bytes": {"value": 7}}, "M_width_bytes"),
+    "let": ("let", {"M_width_bytes": {"value": "width_bytes + 4"}}, "M_width_bytes"),
+    "function": (
+        "functions",
+        {"M_width_bytes": {"parameters": {"x": {"doc": "X."}}, "value": "x + 4"}},
+        "M_width_bytes(width_bytes)",
+    ),
+    "layout": (
+        "layouts",
+        {
+            "M_width": {
+                "parameters": {"x": {"doc": "X."}},
+                "regions": {"part_of": {"bytes": "x + 4", "doc": "One."}},
+            }
+        },
+        "M_width(width_bytes)",
+    ),
+    "buffer": ("buffers", {"M_width_bytes": {"bytes": 7}}, "7"),
+}
+
+
+@pytest.mark.parametrize("kind", NAMESAKES)
+def test_no_local_hides_what_a_schema_names(kind: str, folder: Path) -> None:
+    section, entries, read = NAMESAKES[kind]
+    name = f"namesake_{[*NAMESAKES].index(kind)}"
+    whole: dict[str, dict[str, object]] = {
+        "arena": {"class": "NamesakeArena", "package": name, "label": "x"},
+        "limits": {"tokens": {"symbol": "M", "tokens": True, "doc": "Tokens."}},
+        "config": {"width_bytes": {"doc": "A width."}},
+        "buffers": {
+            "a": {"doc": "A.", "bytes": f"M * width_bytes + {read}"},
+            "b": {"doc": "B.", "bytes": "M * width_bytes * 2"},
+        },
+    }
+    whole["arena"]["doc"] = "One name for two things."
+    more = {each: {"doc": "The namesake.", **keys} for each, keys in entries.items()}
+    whole[section] = {**whole.get(section, {}), **more}
+    text = yaml.safe_dump(whole, sort_keys=False)
+    schema, warnings = read_schema(Text("namesake.yaml", text.encode()))
+    files = emit(check_source(schema, warnings, None), "namesake.yaml")
+    assert "M_width_bytes_2 = M * width_bytes\n" in files["sizes.py"]
+    write(folder / name, files)
+    importlib.invalidate_caches()
+    package = importlib.import_module(name)
+    given = {"tokens": 5}, {"width_bytes": 3}
+    for values, owner in zip(given, ("limits", "config"), strict=True):
+        values.update(dict.fromkeys(entries if section == owner else (), 7))
+    limits, fields = given
+    sizes = package.BufferSizes.from_config(package.ModelConfig(**fields), **limits)
+    assert (sizes.a, sizes.b) == (22, 30)
+    sweep = importlib.import_module(f"{name}.sweep")
+    arrays = {each: np.array([value]) for each, value in limits.items()}
+    columns = sweep.sweep_sizes(package.ModelConfig(**fields), **arrays).columns
+    assert (int(columns["a"][0]), int(columns["b"][0])) == (22, 30)
 
 
 # Formulas that share terms, some without a value where a divisor is 0.

@@ -16,12 +16,12 @@ from .outcome import Misuse, exit_code
 def run(command: str, tool: str | None) -> int | None:
     """The exit code of a command; None where its name does not say enough.
 
-    `tool` is the digest of the tool, if it is known.
+    `tool` is the digest of the tool; None where no earlier run is trusted.
     """
 
     def work() -> int:
         if command == "check":
-            return check_packages(tool=tool)
+            return check_packages(no_cache=tool is None, tool=tool)
         emit_packages(tool=tool)
         return 0
 

@@ -26,7 +26,7 @@ def check_packages(
 
     `tool` is the digest of the tool, if it is known.
     """
-    recording = Recording(tool)
+    recording = None if no_cache or schemas else Recording(tool)
     from .. import disk
     from ..compile import emit
     from ..header import PAGE_MARK
@@ -40,7 +40,8 @@ def check_packages(
             checked = load_checked(pair.schema, seen)
             files = emit(checked, pair.schema.name, bar.stage)
             page = reference_page(checked, pair)
-        recording.add(pair, seen, files, page, checked.warnings)
+        if recording is not None:
+            recording.add(pair, seen, files, page, checked.warnings)
         found = disk.compare(pair.output, files)
         folder, source = shown(pair.output), shown(pair.schema)
         again = "" if output is None else f" {source} -o {folder}"
@@ -66,7 +67,7 @@ def check_packages(
                 )
             else:
                 echo(f"{shown(pair.docs)}: as {source} says\n")
-    if not differ and not no_cache and not schemas:
+    if recording is not None and not differ:
         recording.store()
     return 1 if differ else 0
 

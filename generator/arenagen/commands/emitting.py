@@ -30,7 +30,7 @@ def emit_packages(
 
     `tool` is the digest of the tool, if it is known.
     """
-    recording = Recording(tool)
+    recording = None if no_cache or schemas else Recording(tool)
     from .. import disk
     from ..compile import emit
     from ..header import PAGE_MARK
@@ -49,7 +49,8 @@ def emit_packages(
             page = reference_page(checked, pair)
             files = emit(checked, pair.schema.name, bar.stage)
         packages.append((pair, files, page))
-        recording.add(pair, seen, files, page, checked.warnings)
+        if recording is not None:
+            recording.add(pair, seen, files, page, checked.warnings)
         emitted.append((checked, [*seen]))
     for pair, files, page in packages:
         changes = disk.write(pair.output, files)
@@ -62,7 +63,7 @@ def emit_packages(
         if pair.docs is not None:
             change = disk.write_file(pair.docs, page, PAGE_MARK)
             echo(f"{shown(pair.docs)}: {written(change)}\n")
-    if not no_cache and not schemas:
+    if recording is not None:
         recording.store()
     return emitted
 

@@ -92,6 +92,8 @@ def _sized(
             continue
         if place % several == 0:
             points = Points(schema, inputs, limit)
+            row = asked[place : place + several]
+            points.prepare(each.limits[limit] for _, each in row)
         yield name, points.arena(inputs.limits[limit])
 
 

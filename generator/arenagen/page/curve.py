@@ -125,6 +125,7 @@ def size_curve(schema: Schema, inputs: Inputs) -> Curve:
     samples: list[Sample] = []
     missing: list[int] = []
     counts = token_counts(limit.minimum, most)
+    points.prepare(counts)
     for tokens in counts:
         size = at(tokens)
         if size is None:
@@ -169,10 +170,13 @@ def _crossovers(schema: Schema, inputs: Inputs) -> list[Crossover]:
     buffers = tuple(each for each in schema.buffers if isinstance(each.extent, Uses))
     bare = tuple(replace(each, min_bytes=None) for each in buffers)
     limit = schema.token_limit
-    sized = Points(replace(schema, buffers=buffers), inputs, limit.name).find
-    unfloored = Points(replace(schema, buffers=bare), inputs, limit.name).find
-
     counts = token_counts(limit.minimum, inputs.limits[limit.name], DENSE)
+    finders = []
+    for some in (buffers, bare):
+        points = Points(replace(schema, buffers=some), inputs, limit.name)
+        points.prepare(counts)
+        finders.append(points.find)
+    sized, unfloored = finders
     found: list[Crossover] = []
     for place, buffer in enumerate(buffers):
 
