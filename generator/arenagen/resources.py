@@ -28,14 +28,18 @@ def templates() -> Path:
 
 def template(module: str) -> str:
     """The template of one emitted module."""
-    return _text(find(f"templates/{module}.py.jinja"))
+    from pathlib import Path
+
+    return Path(find(f"templates/{module}.py.jinja")).read_text(encoding="utf-8")
 
 
 def runtime_modules() -> list[tuple[str, str]]:
     """File name and text of every module that is emitted as it is, in name order."""
-    folder = find("templates/runtime")
-    names = sorted(name for name in os.listdir(folder) if name.endswith(".py"))
-    return [(name, _text(os.path.join(folder, name))) for name in names]
+    folder = templates() / "runtime"
+    return [
+        (path.name, path.read_text(encoding="utf-8"))
+        for path in sorted(folder.glob("*.py"))
+    ]
 
 
 def starter_files() -> dict[str, str]:
@@ -76,11 +80,6 @@ def family_table() -> Path:
 def family_table_text() -> str:
     """That table, as it lies there."""
     return family_table().read_text(encoding="utf-8")
-
-
-def _text(path: str) -> str:
-    with open(path, encoding="utf-8") as file:
-        return file.read()
 
 
 def _path(name: str) -> Path:
