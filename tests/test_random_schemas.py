@@ -33,8 +33,9 @@ from arenagen.source import Text
 from random_formulas import NoSizeError
 from random_schemas import Inputs, RandomSchema, inputs, schemas
 
-# A value beside itself, two comparisons of one value, and a choice of two equals.
-AUTHORS_OWN = "PLR0124,PLR1716,RUF034"
+# A value beside itself, two comparisons of one value, a choice of two equals, and one
+# of the larger.
+AUTHORS_OWN = "PLR0124,PLR1716,RUF034,FURB136"
 
 
 def keys_of(node: object) -> Iterator[str]:
@@ -168,6 +169,8 @@ def check_sweep(
         if max(sizes.total_bytes, sizes.trimmed) < 2**63:
             found.append((point, [*sizes, sizes.total_bytes]))
     for some in (points, [point for point, _ in found]):
+        if not some:
+            continue
         arrays = {name: np.array([each[name] for each in some]) for name in points[0]}
         try:
             columns = sweep.sweep_sizes(config, **arrays, **parts)
@@ -176,12 +179,11 @@ def check_sweep(
             missing = some is points and len(found) < len(points)
             assert missing or arrays["max_batch_tokens"].max() > 10**9
             continue
-        if some:
-            whole = (*columns.columns.values(), columns.trimmed, columns.total_bytes)
-            rows = np.array(whole).T.tolist()
-            assert rows == [row for _, row in found]
-            totals = sweep.sweep_totals(config, **arrays, **parts)
-            assert totals.tolist() == [row[-1] for row in rows]
+        whole = (*columns.columns.values(), columns.trimmed, columns.total_bytes)
+        rows = np.array(whole).T.tolist()
+        assert rows == [row for _, row in found]
+        totals = sweep.sweep_totals(config, **arrays, **parts)
+        assert totals.tolist() == [row[-1] for row in rows]
     return len(found)
 
 
