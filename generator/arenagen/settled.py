@@ -20,7 +20,8 @@ for _ in range(3):
     _PAIR = rf"(?:[(\[](?! )|{{)(?:{_PLAIN}|,|{_ONE_TUPLE}|{_PAIR})*+(?<![, ])[)\]}}]"
 # Brackets round a whole value, which black removes unless they hold a tuple.
 _IS_NO_VALUE = (
-    r"(?:(?<!= )(?<!return )(?<! in )(?<!if )(?<!while )" r'|(?=\((?:"\w*"|[\w.]++),))'
+    r"(?:(?<!= )(?<!return )(?<! in )(?<!if )(?<!while )"
+    r'|(?=\((?:"\w*"|[\w.]++),)|(?=[^#\n]*[^#):\n]\n))'
 )
 _COMMENT = r"#.*+"
 _DOCSTRING = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
