@@ -33,10 +33,13 @@ def code(words: str, in_cell: bool = False) -> str:
     line = " ".join(words.split())
     if not line:
         return ""
-    runs = [len(run) for run in re.findall(r"`+", line)]
-    fence = "`" * next(n for n in range(1, len(runs) + 2) if n not in runs)
-    pad = " " if line.startswith("`") or line.endswith("`") else ""
-    span = f"{fence}{pad}{line}{pad}{fence}"
+    if "`" in line:
+        runs = [len(run) for run in re.findall(r"`+", line)]
+        fence = "`" * next(n for n in range(1, len(runs) + 2) if n not in runs)
+        pad = " " if line.startswith("`") or line.endswith("`") else ""
+        span = f"{fence}{pad}{line}{pad}{fence}"
+    else:
+        span = f"`{line}`"
     return span.replace("|", "\\|") if in_cell else span
 
 
