@@ -22,8 +22,10 @@ def text(words: str) -> str:
     """A text as one line of a paragraph, a list entry or a cell."""
     line = " ".join(words.split())
     line = _MARKS.sub(r"\\\1", line)
-    line = _UNDERSCORE.sub(r"\\_", line)
-    line = _LINK.sub(lambda found: f"{found[0]}<!-- -->", line)
+    if "_" in line:
+        line = _UNDERSCORE.sub(r"\\_", line)
+    if ":" in line or "www." in line.lower():
+        line = _LINK.sub(lambda found: f"{found[0]}<!-- -->", line)
     line = _START.sub(lambda found: _behind_backslash(found[0]), line)
     return line.replace("@", "<span>@</span>")
 
