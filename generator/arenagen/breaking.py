@@ -159,23 +159,22 @@ class Line:
         return Line(list(twins.values()), self.depth, self.inside)
 
 
-def broken_lines(line: Line) -> Iterator[str]:
+def broken_lines(line: Line) -> list[str]:
     """The lines that a line becomes, indented. Raises Unknown."""
-    return (each.text() for each in _transform(line))
+    return _transform(line, line.text())
 
 
-def _transform(line: Line, forced: bool = False) -> list[Line]:
+def _transform(line: Line, text: str, forced: bool = False) -> list[str]:
     """The lines that a line becomes. forced: hidden brackets show where they can."""
-    text = line.text()
     if len(text) <= WIDTH and not line.must_split and not line.has_comments:
         if not _LAST_COMMA.search(text):
-            return [line]
+            return [text]
         line.track()
         if not line.magic:
-            return [line]
+            return [text]
     line.track()
     if line.leaves[0].is_comment and len(line.leaves) == 1:
-        return [line]
+        return [text]
     splits: tuple[_Split, ...] = (_right_hand,)
     if line.leaves[0].text == "def":
         splits = (_left_hand,)
@@ -188,27 +187,33 @@ def _transform(line: Line, forced: bool = False) -> list[Line]:
             continue
     if line.has_comments:
         raise Unknown
-    return [line]
+    return [text]
 
 
-def _run(line: Line, split: _Split, forced: bool, text: str) -> list[Line]:
-    result: list[Line] = []
+def _run(line: Line, split: _Split, forced: bool, text: str) -> list[str]:
+    result: list[str] = []
     for part in split(line, forced):
-        if part.text() == text:
+        part_text = part.text()
+        if part_text == text:
             raise _CannotSplit
-        result += _transform(part, forced)
+        result += _transform(part, part_text, forced)
     if (
         forced
         or split is not _right_hand
         or not line.hidden
         or any(leaf.text for leaf in line.outermost)
-        or result[0].is_short()
+        or _is_short(result[0])
     ):
         return result
     again = line.copy()
     again.track()
     second = _run(again, split, True, text)
-    return second if all(each.is_short() for each in second) else result
+    return second if all(map(_is_short, second)) else result
+
+
+def _is_short(text: str) -> bool:
+    """Whether a line that was made fits, and is no comment."""
+    return len(text) <= WIDTH and not text.lstrip().startswith("#")
 
 
 def _at_delimiters(line: Line, forced: bool) -> list[Line]:

@@ -53,6 +53,7 @@ class Emitter:
         nonnegative_call: Callable[[str], bool] = lambda name: False,
         counts: Callable[[str], tuple[bool, ...]] = lambda name: (),
         least: Callable[[str], int | None] = lambda name: None,
+        helpers: set[str] | None = None,
     ) -> None:
         self._name = name
         self._call = call
@@ -62,7 +63,7 @@ class Emitter:
         self._nonnegative_call = nonnegative_call
         self._counts = counts
         self._least = least
-        self.helpers: set[str] = set()
+        self.helpers: set[str] = set() if helpers is None else helpers
 
     def text(self, expr: Expr, what: str, facts: frozenset[str] = frozenset()) -> str:
         """Python text of a formula; `what` names it in errors at run time."""
@@ -74,25 +75,23 @@ class Emitter:
         `facts` are the names known to be positive here, and `name != 0` for those
         known not to be zero.
         """
-
-        def sub(node: Expr) -> Expr:
-            return self.tree(node, what, facts)
-
         match expr:
             case Name(name):
                 return self._name(name)
-            case Unary("not", operand):
-                return negation(sub(operand))
-            case Unary(op, operand):
-                return Unary(op, sub(operand))
             case Binary(op, left, right):
+                first = self.tree(left, what, facts)
+                second = self.tree(right, what, facts)
                 if op in ("//", "%") and not self.nonzero(right, facts):
                     helper = "floordiv" if op == "//" else "modulo"
-                    about = _about(what, expr)
-                    return self._helper(helper, sub(left), sub(right), about)
-                return Binary(op, sub(left), sub(right))
+                    return self._helper(helper, first, second, _about(what, expr))
+                return Binary(op, first, second)
             case Compare(op, left, right):
-                return _comparison(op, sub(left), sub(right))
+                first = self.tree(left, what, facts)
+                return _comparison(op, first, self.tree(right, what, facts))
+            case Unary("not", operand):
+                return negation(self.tree(operand, what, facts))
+            case Unary(op, operand):
+                return Unary(op, self.tree(operand, what, facts))
             case Logic(op, items):
                 known = facts
                 parts = []
@@ -102,7 +101,7 @@ class Emitter:
                 return Logic(op, tuple(parts))
             case IfElse(condition, then, other):
                 return _choice(
-                    sub(condition),
+                    self.tree(condition, what, facts),
                     self.tree(then, what, facts | positive_when(condition, True)),
                     self.tree(other, what, facts | positive_when(condition, False)),
                 )
@@ -213,29 +212,25 @@ class Emitter:
 
         `other` are the values that names are known not to have here.
         """
-
-        def sure(node: Expr) -> bool:
-            return self.at_least_0(node, other)
-
         match expr:
-            case Int() | Bool() | Str():
-                return True
             case Name(name):
                 if name in self._constants:
                     return self._constants[name] >= 0
                 return self._nonnegative(name) or self._spared(name, other)
+            case Int() | Bool() | Str():
+                return True
             case Binary("+" | "*" | "//" | "%", left, right):
-                return sure(left) and sure(right)
-            case Call("max", arguments):
-                return any(map(sure, arguments))
-            case Call("min" | "align" | "cdiv" | "clamp", arguments):
-                return all(map(sure, arguments))
+                return self.at_least_0(left, other) and self.at_least_0(right, other)
             case Call("count" | "len", _):
                 return True
             case Call("next_in", (_, least)):
-                return sure(least)
+                return self.at_least_0(least, other)
             case Call(name, arguments):
-                return all(map(sure, arguments)) and self._nonnegative_call(name)
+                sure = [self.at_least_0(each, other) for each in arguments]
+                if name == "max":
+                    return any(sure)
+                built_in = name in ("min", "align", "cdiv", "clamp")
+                return all(sure) and (built_in or self._nonnegative_call(name))
             case IfElse(condition, then, otherwise):
                 holds, fails = (
                     self._excluded(condition, each) for each in (True, False)

@@ -40,7 +40,8 @@ def factor_out(
     _Factoring(terms, products).named()
     for block, found in enumerate(inside):
         sure = [node for node in found if (block, False) in sites[node]]
-        _Factoring(terms, found, sure).common()
+        if len(sure) > 1:
+            _Factoring(terms, found, sure).common()
 
 
 def common(parents: Sequence[int], blocks: Iterable[int]) -> int:
@@ -85,28 +86,28 @@ class _Factoring:
     ) -> None:
         self.terms = terms
         self.sure = set(sure)
+        # The pairs of each product, each once.
+        self.pairs: dict[Node, list[Pair]] = {}
         self.holders: dict[Pair, dict[Node, None]] = defaultdict(dict)
         # How many of the holders are sure.
         self.counts: Counter[Pair] = Counter()
         for node in products:
             self.hold(node)
 
-    def pairs(self, node: Node) -> list[Pair]:
-        """The pairs of factors, each once; not of what may have no value."""
+    def hold(self, node: Node) -> None:
+        """Note the pairs of a product's factors; not of what may have no value."""
         factors = [each for each in self.terms[node].parts if self.is_plain(each)]
-        found = ((min(pair), max(pair)) for pair in combinations(factors, 2))
-        return list(dict.fromkeys(found))
+        found = [(a, b) if a < b else (b, a) for a, b in combinations(factors, 2)]
+        self.pairs[node] = list(dict.fromkeys(found))
+        for pair in self.pairs[node]:
+            self.holders[pair][node] = None
+            self.counts[pair] += node in self.sure
 
     def is_plain(self, node: Node) -> bool:
         return node in self.terms.names or not self.terms[node].raises
 
-    def hold(self, node: Node) -> None:
-        for pair in self.pairs(node):
-            self.holders[pair][node] = None
-            self.counts[pair] += node in self.sure
-
     def let_go(self, node: Node) -> None:
-        for pair in self.pairs(node):
+        for pair in self.pairs[node]:
             del self.holders[pair][node]
             self.counts[pair] -= node in self.sure
 
@@ -145,7 +146,7 @@ class _Factoring:
     def replace(self, node: Node, pair: Pair) -> list[Pair]:
         """Multiply two factors of a product first; the pairs that it has since."""
         factors = list(self.terms[node].parts)
-        if pair not in self.pairs(node) or len(factors) == 2:
+        if pair not in self.pairs[node] or len(factors) == 2:
             return []
         self.let_go(node)
         first, second = sorted(factors.index(each) for each in pair)
@@ -156,4 +157,4 @@ class _Factoring:
         del factors[second]
         self.terms.rearrange(node, tuple(factors))
         self.hold(node)
-        return [each for each in self.pairs(node) if whole in each]
+        return [each for each in self.pairs[node] if whole in each]

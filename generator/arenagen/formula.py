@@ -13,7 +13,8 @@ import unicodedata
 import warnings
 from collections.abc import Callable, Mapping
 from keyword import iskeyword
-from typing import Literal, TypeAlias
+from operator import attrgetter
+from typing import Any, Literal, TypeAlias
 
 from .record import field, record
 
@@ -33,6 +34,11 @@ TYPE_WORDS: dict[Type, str] = {
 
 # Offsets of a node's first and past-last character in the formula's text.
 At: TypeAlias = tuple[int, int]
+
+
+def _children(*names: str) -> Any:
+    """The direct sub-formulas. Every walk asks for those of every node."""
+    return property(attrgetter(*names))
 
 
 @record
@@ -86,10 +92,7 @@ class Binary:
     right: Expr
     at: At = field(default=(0, 1), compare=False)
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        """The direct sub-formulas."""
-        return self.left, self.right
+    children = _children("left", "right")
 
 
 @record
@@ -101,10 +104,7 @@ class Compare:
     right: Expr
     at: At = field(default=(0, 1), compare=False)
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        """The direct sub-formulas."""
-        return self.left, self.right
+    children = _children("left", "right")
 
 
 @record
@@ -115,10 +115,7 @@ class Logic:
     items: tuple[Expr, ...]
     at: At = field(default=(0, 1), compare=False)
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        """The direct sub-formulas."""
-        return self.items
+    children = _children("items")
 
 
 @record
@@ -130,10 +127,7 @@ class IfElse:
     other: Expr
     at: At = field(default=(0, 1), compare=False)
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        """The direct sub-formulas."""
-        return self.condition, self.then, self.other
+    children = _children("condition", "then", "other")
 
 
 @record
@@ -147,10 +141,7 @@ class Call:
     arguments: tuple[Expr, ...]
     at: At = field(default=(0, 1), compare=False)
 
-    @property
-    def children(self) -> tuple[Expr, ...]:
-        """The direct sub-formulas."""
-        return self.arguments
+    children = _children("arguments")
 
 
 Expr: TypeAlias = (
@@ -429,9 +420,15 @@ def walk(expr: Expr) -> list[Expr]:
 
 def names(expr: Expr) -> list[Name]:
     """Every name that the formula reads, in order, with repeats."""
-    if isinstance(expr, Name):
-        return [expr]
-    return [each for each in walk(expr) if isinstance(each, Name)]
+    found: list[Name] = []
+    ahead = [expr]
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, Name):
+            found.append(node)
+        else:
+            ahead += node.children[::-1]
+    return found
 
 
 def calls(expr: Expr) -> list[Call]:
@@ -617,7 +614,7 @@ def spell(expr: Expr) -> str:
     An `and` inside an `or` has brackets all the same: few readers know which binds
     tighter, and ruff asks for them.
     """
-    return _spelled(expr)[0]
+    return expr.name if isinstance(expr, Name) else _spelled(expr)[0]
 
 
 def _spelled(expr: Expr) -> tuple[str, int]:
@@ -654,6 +651,8 @@ def _spelled(expr: Expr) -> tuple[str, int]:
 
 def _at_least(expr: Expr, least: int) -> str:
     """The formula as text, in brackets where it binds less tightly."""
+    if isinstance(expr, Name):
+        return expr.name
     text, bind = _spelled(expr)
     return f"({text})" if bind < least else text
 

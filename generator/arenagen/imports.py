@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from functools import cache
 
 from .plan import import_key
 
@@ -21,6 +22,10 @@ class Imports:
         """Import `names` from the sibling `module`."""
         self._names[module].update(names)
 
+    def of(self, module: str) -> set[str]:
+        """The names from the sibling `module`, to be added to."""
+        return self._names[module]
+
     def update(self, other: Imports) -> None:
         """Import what another module does, too."""
         for module, names in other._names.items():
@@ -35,6 +40,7 @@ class Imports:
         )
 
 
+@cache
 def _module_key(module: str) -> list[tuple[str, int]]:
     """The alphabet, numbers by value."""
     parts = re.findall(r"(\D+)(\d*)", module)

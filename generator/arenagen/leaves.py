@@ -22,9 +22,12 @@ OPERATORS = {"|": 9, "^": 8, "&": 7, "<<": 6, ">>": 6, "+": 5, "-": 5, "**": 2}
 OPERATORS |= dict.fromkeys(("*", "/", "//", "%", "@"), 4)
 _COMPARISONS = {"<", ">", "==", "!=", "<=", ">=", "in", "is"}
 DOT = 1
+# What a line may break in front of, strings apart.
+_PARTING = {*OPERATORS, *_COMPARISONS, "and", "or", "."}
 
 _OPEN = {"(": ")", "[": "]", "{": "}"}
 _CLOSE = set(_OPEN.values())
+_BRACKETS = {*_OPEN, *_CLOSE}
 _STRING = r"""[rbfRBF]{0,2}(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
 _TOKEN = re.compile(
     rf"(\s*)({_STRING}|#.*|\d(?:[\w.]|(?<=[eE])[-+])*|\w+"
@@ -108,7 +111,7 @@ def element(lines: Iterable[str]) -> list[Leaf]:
 
 def _items(lines: Iterable[str]) -> list[Item]:
     leaves = _scan(lines)
-    if any(leaf.text in _UNKNOWN for leaf in leaves):
+    if not _UNKNOWN.isdisjoint([leaf.text for leaf in leaves]):
         raise Unknown
     items = _nested(leaves)
     for item in items:
@@ -118,20 +121,24 @@ def _items(lines: Iterable[str]) -> list[Item]:
 
 def _scan(lines: Iterable[str]) -> list[Leaf]:
     leaves: list[Leaf] = []
+    last: Leaf | None = None
     for line in lines:
         if _TRIPLE.search(line) or not line.isascii():
             raise Unknown
         for place, (space, text) in enumerate(_TOKEN.findall(line.strip())):
-            if text.startswith("#") and place:
-                raise Unknown
-            prefix = " " if space or (leaves and not place) else ""
-            last = leaves[-1] if leaves else None
-            if last is None or last.opens or text in _CLOSE or text == ",":
+            prefix = " " if space or not place else ""
+            if last is None or last.opens or text == "," or text in _CLOSE:
                 prefix = ""
-            leaf = Leaf(text, prefix, text if text in _OPEN or text in _CLOSE else "")
-            leaf.before = _priority(leaf, last)
-            leaf.atom = leaf.opens and not _ends_operand(last)
+            bracket = text if text in _BRACKETS else ""
+            leaf = Leaf(text, prefix, bracket)
+            if place and leaf.is_comment:
+                raise Unknown
+            if leaf.opens:
+                leaf.atom = not _ends_operand(last)
+            elif text in _PARTING or leaf.is_string:
+                leaf.before = _priority(leaf, last)
             leaves.append(leaf)
+            last = leaf
     return leaves
 
 

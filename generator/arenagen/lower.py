@@ -88,8 +88,8 @@ class _ArenaLowering(BufferLowering):
             _update(self.modules, own, CHUNKED)
         shapes, shape_locals = self.shapes(buffers), self.shape_locals(buffers)
         part = replace(self.schema, buffers=buffers, trims=())
-        code = SizeLowering(part, self.modules).code()
-        sweep, imports = SweepLowering(part).sweep(code)
+        code = SizeLowering(part, self.modules, self.symbols).code()
+        sweep, imports = SweepLowering(part, self.symbols).sweep(code)
         self.modules["sweep_columns"].update(imports)
         own, self.modules = self.modules, modules
         views = tuple(view for view, _ in lowered)
@@ -118,9 +118,9 @@ class _ArenaLowering(BufferLowering):
         sized: the schema without the buffers that chunks size.
         """
         schema = self.schema
-        config = ConfigLowering(schema, self.modules)
-        code = SizeLowering(sized, self.modules).code()
-        sweep, imports = SweepLowering(schema).sweep(code)
+        config = ConfigLowering(schema, self.modules, self.symbols)
+        code = SizeLowering(sized, self.modules, self.symbols).code()
+        sweep, imports = SweepLowering(schema, self.symbols).sweep(code)
         self.modules["sweep_columns"].update(imports)
         log_format, log_arguments = self.log()
         return ArenaView(

@@ -23,7 +23,7 @@ from .model import (
 )
 from .plan import BufferView, GroupView, RegionMemberView, ShapeView
 from .plan_parts import StatementView
-from .symbols import extent_formulas, layout_calls, layout_formulas
+from .symbols import extent_formulas, layout_calls
 
 
 class BufferLowering(UseLowering):
@@ -62,14 +62,10 @@ class BufferLowering(UseLowering):
         formulas = [each.expr for each in extent_formulas(buffer.extent)]
         optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
         formulas += [each.expr for each in optional if each]
-        for call in layout_calls(buffer.extent):
-            layout = self.symbols.layouts[call.layout]
-            formulas += layout_formulas(layout, self.symbols)
-        wanted = {
-            name
-            for kind, name in self.symbols.leaves(formulas)
-            if kind in ("field", "limit")
-        }
+        leaves = self.symbols.leaves(formulas).union(
+            *(self.symbols.call_leaves(x.layout) for x in layout_calls(buffer.extent))
+        )
+        wanted = {name for kind, name in leaves if kind in ("field", "limit")}
         declared = (*self.symbols.fields, *self.symbols.limits)
         return tuple(name for name in declared if name in wanted)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .formula import names, quote
+from .formula import infer, names, quote
 from .lower_scope import (
     CHECKS,
     EMPTY,
@@ -14,7 +14,7 @@ from .lower_scope import (
 from .model import Field, Function, Lever
 from .plan import FieldView, FunctionView, LeverView, PropertyView
 from .plan_parts import ParameterView, StatementView
-from .symbols import let_order, pure_config, reads_config
+from .symbols import let_order, pure_config
 
 
 class ConfigLowering(Lowering):
@@ -68,16 +68,21 @@ class ConfigLowering(Lowering):
         )
 
     def properties(self) -> tuple[PropertyView, ...]:
+        symbols = self.symbols
+        for let in let_order(self.schema.lets, symbols.lets):
+            symbols.types[let.name] = infer(
+                let.value.expr, symbols.types, symbols.signatures
+            )
         scope = self.scope("config", field="self.", let="self.")
         return tuple(
             PropertyView(
                 let.name,
-                PYTHON_TYPES[self.symbols.types[let.name]],
+                PYTHON_TYPES[symbols.types[let.name]],
                 let.doc,
                 scope.text(let.value.expr, let.name),
             )
             for let in self.schema.lets
-            if pure_config(self.symbols, let)
+            if pure_config(symbols, let)
         )
 
     def lever(self, lever: Lever) -> LeverView:
@@ -125,12 +130,12 @@ class ConfigLowering(Lowering):
         symbols = self.symbols
         scope = self.arguments_scope("functions")
         expr = function.value.expr
-        kinds = {kind for kind, _ in symbols.leaves([expr])}
+        kinds = {kind for kind, _ in symbols.call_leaves(function.name)}
         parameters = tuple(
             ParameterView(each.name, PYTHON_TYPES[each.type], each.doc)
             for each in function.parameters
         )
-        if reads_config(symbols, [expr]):
+        if symbols.reads_config(function.name):
             self.modules["functions"].add("config", "ModelConfig")
             config = ParameterView("config", "ModelConfig", "The model.")
             parameters = (config, *parameters)

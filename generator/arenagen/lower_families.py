@@ -144,7 +144,8 @@ class _Lowering:
         self._plain = plain
         self._asked: set[str] = set()
         self._what = ""
-        self._emitter = Emitter(Name, self._call, {}, lambda _: True)
+        helpers = imports.of("runtime.numeric")
+        self._emitter = Emitter(Name, self._call, {}, lambda _: True, helpers=helpers)
 
     def family_view(self) -> FamilyView:
         family = self.family
@@ -237,9 +238,7 @@ class _Lowering:
 
     def text(self, formula: Formula, what: str) -> str:
         self._what = what
-        text = self._emitter.text(formula.expr, what, self._positive)
-        self.imports.add("runtime.numeric", *self._emitter.helpers)
-        return text
+        return self._emitter.text(formula.expr, what, self._positive)
 
     def _call(self, name: str, arguments: tuple[Expr, ...]) -> Expr:
         return Call(f"keys.{name}", (Str(self._what), *arguments))

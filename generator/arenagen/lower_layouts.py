@@ -9,7 +9,7 @@ from . import naming
 from .emit import positive_when
 from .formula import Binary, Expr, IfElse, Int, Name, quote, spell
 from .lower_extents import ExtentLowering
-from .lower_scope import FACTS, PYTHON_TYPES, Scope, layout_reads_config
+from .lower_scope import FACTS, PYTHON_TYPES, Scope
 from .model import Bytes, Layout, LayoutCall, Regions, Shape
 from .plan import LayoutAccessorView, LayoutView
 from .plan_parts import ParameterView, RegionView, StatementView
@@ -24,7 +24,7 @@ class LayoutLowering(ExtentLowering):
         imports = self.modules["layouts"]
         if any(not isinstance(e.extent, LayoutCall) for e in layout.regions.items):
             imports.add("runtime.layout", "Region")
-        reads_config = layout_reads_config(symbols, layout)
+        reads_config = symbols.reads_config(layout.name)
         if reads_config:
             imports.add("config", "ModelConfig")
         imports.add("runtime.device", "NULL", "DevicePtr")
@@ -134,7 +134,7 @@ class LayoutLowering(ExtentLowering):
             return f"place(base, {start}, {quote(dtype)}, {shape})"
         layout = self.symbols.layouts[extent.layout]
         class_name = naming.layout_class(layout.name)
-        given = ["config"] if layout_reads_config(self.symbols, layout) else []
+        given = ["config"] if self.symbols.reads_config(layout.name) else []
         for name, expr in self.layout_arguments(scope, extent, what, facts).items():
             if name in asked:
                 expr = IfElse(Name(f"{name} is None"), expr, Name(name))
@@ -146,7 +146,6 @@ class LayoutLowering(ExtentLowering):
         return f"{class_name}.of({', '.join([*given, f'base={base}'])})"
 
     def accessor(self, layout: Layout, call: LayoutCall) -> LayoutAccessorView:
-        symbols = self.symbols
         self.modules["arena"].add("layouts", naming.layout_class(layout.name))
         scope = self.arguments_scope("arena", limit="inputs.")
         exprs = [formula.expr for _, formula in call.arguments]
@@ -156,7 +155,7 @@ class LayoutLowering(ExtentLowering):
             doc=layout.accessor_doc,
             body=self.locals_for(scope, exprs, limit="inputs."),
             arguments=", ".join(
-                (["config"] if layout_reads_config(symbols, layout) else [])
+                (["config"] if self.symbols.reads_config(layout.name) else [])
                 + [
                     f"{name}={scope.text(formula.expr, layout.name)}"
                     for name, formula in call.arguments

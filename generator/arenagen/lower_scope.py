@@ -6,17 +6,11 @@ from collections.abc import Callable, Iterable
 
 from . import naming
 from .emit import Emitter
-from .formula import Call, Expr, Name, Type, infer, names, quote, spell
+from .formula import Call, Expr, Name, Type, names, quote, spell
 from .imports import Imports
 from .model import Layout, Lever, Schema
 from .plan_parts import StatementView
-from .symbols import (
-    Symbols,
-    layout_formulas,
-    let_order,
-    pure_config,
-    reads_config,
-)
+from .symbols import Symbols, let_order, pure_config
 
 PYTHON_TYPES: dict[Type, str] = {
     "int": "int",
@@ -58,50 +52,49 @@ class Scope:
         self._naturals: dict[str, bool] = {}
         self._positives: dict[str, bool] = {}
         self._owner = owner
-        constants = {
-            each.name: each.value
-            for each in symbols.schema.constants
-            if isinstance(each.value, int)
-        }
-        self.emitter = Emitter(
+        self._names: dict[str, Expr] = {}
+        self.constants = symbols.integers
+        emitter = Emitter(
             self._name,
             self._call,
-            constants,
+            self.constants,
             self.nonnegative,
             self._positive,
             self._nonnegative_call,
             self._counts,
             self._least,
+            imports.of("runtime.numeric"),
         )
-        self.constants = constants
+        self.emitter = emitter
+        self.tree, self.natural, self.behind = (
+            emitter.tree,
+            emitter.natural,
+            emitter.behind,
+        )
         # Lets of a layout, which only its own scope knows.
         self.local: dict[str, Expr] = {}
-
-    def tree(self, formula: Expr, what: str, facts: FACTS = frozenset()) -> Expr:
-        tree = self.emitter.tree(formula, what, facts)
-        self.imports.add("runtime.numeric", *self.emitter.helpers)
-        return tree
 
     def text(self, formula: Expr, what: str, facts: FACTS = frozenset()) -> str:
         return spell(self.tree(formula, what, facts))
 
     def _name(self, name: str) -> Expr:
-        if name in self.symbols.constants:
-            self.imports.add("constants", name)
-            return Name(name)
-        return Name(self._spelling(name) or name)
+        if name not in self._names:
+            if name in self.symbols.constants:
+                self.imports.add("constants", name)
+                self._names[name] = Name(name)
+            else:
+                self._names[name] = Name(self._spelling(name) or name)
+        return self._names[name]
 
     def _call(self, name: str, arguments: tuple[Expr, ...]) -> Expr:
         symbols = self.symbols
         if name in symbols.layouts:
             return self.layout_bytes(symbols.layouts[name], arguments)
-        function = symbols.functions[name]
         if self.module != "functions":
             self.imports.add("functions", name)
-        kinds = {kind for kind, _ in symbols.leaves([function.value.expr])}
+        kinds = {kind for kind, _ in symbols.call_leaves(name)}
         owner = self._owner
-        config = reads_config(symbols, [function.value.expr])
-        before = (Name(f"{owner}config"),) if config else ()
+        before = (Name(f"{owner}config"),) if symbols.reads_config(name) else ()
         keywords = {
             "lever": Name(f"levers={owner}levers"),
             "target": Name(f"target={owner}target"),
@@ -113,7 +106,7 @@ class Scope:
         function = naming.layout_function(layout.name)
         if self.module != "layouts":
             self.imports.add("layouts", function)
-        reads_config = layout_reads_config(self.symbols, layout)
+        reads_config = self.symbols.reads_config(layout.name)
         before = (Name(f"{self._owner}config"),) if reads_config else ()
         return Call(function, (*before, *arguments))
 
@@ -122,18 +115,6 @@ class Scope:
         twin = Scope(self.symbols, self.module, Imports(), lambda name: None)
         twin.local = self.local
         return twin
-
-    def natural(self, formula: Expr, what: str, facts: FACTS = frozenset()) -> Expr:
-        """The tree of a size, checked at run time where it could be negative."""
-        tree = self.emitter.natural(formula, what, facts)
-        self.imports.add("runtime.numeric", *self.emitter.helpers)
-        return tree
-
-    def behind(self, start: Expr, end: Expr, what: str) -> Expr:
-        """A fixed offset, checked at run time against the end before it."""
-        tree = self.emitter.behind(start, end, what)
-        self.imports.add("runtime.numeric", *self.emitter.helpers)
-        return tree
 
     def _counts(self, name: str) -> tuple[bool, ...]:
         """Which arguments of a call may not be negative: the integers of a layout."""
@@ -192,11 +173,6 @@ def lever_bounds(lever: Lever) -> tuple[int, int]:
     return min(bounds), max(bounds)
 
 
-def layout_reads_config(symbols: Symbols, layout: Layout) -> bool:
-    """Whether the regions of a layout depend on the config."""
-    return reads_config(symbols, layout_formulas(layout, symbols))
-
-
 # Emitted modules whose imports depend on the schema.
 MODULES = (
     "arena",
@@ -219,14 +195,16 @@ MODULES = (
 class Lowering:
     """One schema on its way to a plan; the parts of the lowering extend it."""
 
-    def __init__(self, schema: Schema, modules: dict[str, Imports]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        modules: dict[str, Imports],
+        symbols: Symbols | None = None,
+    ) -> None:
         self.schema = schema
         self.modules = modules
-        self.symbols = Symbols(schema)
-        for let in let_order(schema.lets, (each.name for each in schema.lets)):
-            self.symbols.types[let.name] = infer(
-                let.value.expr, self.symbols.types, self.symbols.signatures
-            )
+        # Those of the whole schema, where this is a part of one.
+        self.symbols = symbols or Symbols(schema)
 
     def scope(self, module: str, *, owner: str = "", **prefixes: str) -> Scope:
         """A scope for an emitted module; see `dotted` for the prefixes."""

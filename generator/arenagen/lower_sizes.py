@@ -19,7 +19,7 @@ from .lower_scope import FACTS, Scope
 from .model import Buffer, Formula, Regions, Schema, SingleExtent, Use, Uses
 from .sharing import shared
 from .statements import Assign, Branch, SizesCode, Statement
-from .symbols import extent_formulas, let_order
+from .symbols import Symbols, extent_formulas, let_order
 
 # A gate, as the formula that it or its negation is, and which of the two it is.
 Gate: TypeAlias = tuple[Expr, bool]
@@ -73,8 +73,13 @@ class _Block:
 class SizeLowering(ExtentLowering):
     """Lowers the extents of all buffers to the body of the size calculator."""
 
-    def __init__(self, schema: Schema, modules: dict[str, Imports]) -> None:
-        super().__init__(schema, modules)
+    def __init__(
+        self,
+        schema: Schema,
+        modules: dict[str, Imports],
+        symbols: Symbols | None = None,
+    ) -> None:
+        super().__init__(schema, modules, symbols)
         self.fresh = naming.Locals(self.taken())
         # How many buffers or uses share a gate, under the gate of a buffer.
         self.shared: Counter[tuple[Gate | None, Expr]] = Counter()
@@ -112,7 +117,7 @@ class SizeLowering(ExtentLowering):
         """Names that no local may have."""
         yield from self.symbols.signatures
         yield from self.symbols.kinds
-        yield from self.symbols.buffers
+        yield from (each.name for each in self.schema.buffers)
         yield from map(naming.layout_function, self.symbols.layouts)
 
     def definitions(self, scope: Scope) -> dict[str, Expr]:

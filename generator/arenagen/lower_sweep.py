@@ -13,20 +13,20 @@ from . import naming
 from .formula import Call, Expr, Name, spell, walk
 from .imports import Imports
 from .lower_extents import ExtentLowering
-from .lower_scope import PYTHON_TYPES, Scope, layout_reads_config, python_literal
+from .lower_scope import PYTHON_TYPES, Scope, python_literal
 from .model import Function, Layout, Parameter, Schema, Trim
 from .plan import SweepFunctionView, SweepTrimView, SweepView
 from .statements import Assign, SizesCode, Statement, lines
-from .symbols import extent_formulas, let_order, pure_config, reads_config
+from .symbols import Symbols, extent_formulas, let_order, pure_config
 from .vector import HELPERS, MODULE, Vector, assigned
 
 
 class SweepLowering(ExtentLowering):
     """Lowers what `SizeLowering` has made of all buffers to columns."""
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, symbols: Symbols) -> None:
         # What the scopes import is for ints; what is emitted is looked at in the end.
-        super().__init__(schema, defaultdict(Imports))
+        super().__init__(schema, defaultdict(Imports), symbols)
         # What is called with columns, and which of its arguments are.
         self.called: dict[str, tuple[bool, ...]] = {}
 
@@ -34,7 +34,8 @@ class SweepLowering(ExtentLowering):
         """The module for the buffers of a calculator, and its imports."""
         symbols = self.symbols
         given = (*code.definitions, *code.statements)
-        taken = {*symbols.signatures, *symbols.kinds, *symbols.buffers}
+        buffers = (each.name for each in self.schema.buffers)
+        taken = {*symbols.signatures, *symbols.kinds, *buffers}
         fresh = naming.Locals(taken | {*assigned(given)})
         vector = Vector(symbols.limits, self.call, fresh)
         definitions = tuple(vector.statements(code.definitions))
@@ -91,14 +92,13 @@ class SweepLowering(ExtentLowering):
         """The head of a function over columns, and its body; the last is its value."""
         if isinstance(owner, Layout):
             name = naming.layout_function(owner.name)
-            config = layout_reads_config(self.symbols, owner)
             body = self.layout_body(owner)
             kinds = set()
         else:
             name = owner.name
-            config = reads_config(self.symbols, [owner.value.expr])
             body = self.function_body(owner)
-            kinds = {kind for kind, _ in self.symbols.leaves([owner.value.expr])}
+            kinds = {kind for kind, _ in self.symbols.call_leaves(name)}
+        config = self.symbols.reads_config(owner.name)
         flags = columns[1:] if config else columns
         parameters = [*zip(owner.parameters, flags, strict=False)]
         moving = [each.name for each, column in parameters if column]

@@ -100,7 +100,7 @@ class UseLowering(LayoutLowering):
     ) -> tuple[StatementView, ...]:
         """What the formulas of a use read, as statements."""
         leaves = self.symbols.leaves(exprs).union(
-            *(self.symbols.layout_leaves(each.layout) for each in layout_calls(extent))
+            *(self.symbols.call_leaves(each.layout) for each in layout_calls(extent))
         )
         kinds = {kind for kind, _ in leaves}
         owners = {

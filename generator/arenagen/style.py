@@ -25,6 +25,10 @@ from .settled import (
 
 _COMMENTS = re.compile(r"(?:#.*\n)*")
 _IMPORTS = ("import ", "from ")
+# Whole ones, as black leaves them.
+_IMPORT_LINES = re.compile(
+    rf"(?:(?!.{{{WIDTH + 1}}})(?:from [\w.]+ )?import [\w.]+(?:,? \w+)*+\n)*+"
+)
 _DEFINITIONS = ("@", "class ", "def ")
 # A line that ends in the bracket of a list whose elements have a line each.
 _HEAD = re.compile(
@@ -71,8 +75,13 @@ def _blank_lines(text: str, at: int) -> int:
 
 
 def _imports(text: str, at: int, found: list[str]) -> int:
-    """Put an import to what was found, and the blank lines behind; where they end."""
-    at = _statement(text, at, found)
+    """Put imports to what was found, and the blank lines behind; where they end."""
+    run = _IMPORT_LINES.match(text, at)
+    if run is not None and run[0]:
+        found.append(run[0])
+        at = run.end()
+    else:
+        at = _statement(text, at, found)
     end = _blank_lines(text, at)
     comments = _COMMENTS.match(text, end)
     code = end if comments is None else comments.end()
@@ -99,7 +108,7 @@ def _statement(text: str, at: int, found: list[str]) -> int:
         lines = (
             broken_call(code, indent)
             or broken_value(code, indent)
-            or [*broken_lines(Line(statement(lines), indent // 4))]
+            or broken_lines(Line(statement(lines), indent // 4))
         )
     found += [f"{line}\n" for line in lines]
     return end
@@ -182,9 +191,9 @@ def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
             return None
         if is_settled(line := " " * indent + first):
             return [f"{line}\n"], end
-    lines = broken_call(joined(lines), indent) or [
-        *broken_lines(Line(element(lines), indent // 4, inside=True))
-    ]
+    lines = broken_call(joined(lines), indent) or broken_lines(
+        Line(element(lines), indent // 4, inside=True)
+    )
     return [f"{line}\n" for line in lines], end
 
 
@@ -200,11 +209,10 @@ def _long_text(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
     lines = [pad + line.lstrip(" ") for line in texts.splitlines(keepends=True)]
     # What fits into one line would be put there.
     if len(lines) > 1:
-        fits = len(lines[0]) + len(lines[1]) - len(pad) <= WIDTH + 1
-    else:
-        fits = (
-            bool(found["name"]) or len(pad[4:] + head + texts.strip() + tail) <= WIDTH
-        )
-    if fits:
+        if len(lines[0]) + len(lines[1]) - len(pad) <= WIDTH + 1:
+            return None
+    elif found["name"]:
         return None
+    elif len(line := pad[4:] + head + texts.strip() + tail) <= WIDTH:
+        return [f"{line}\n"], found.end()
     return [f"{pad[4:]}{head}\n", *lines, f"{pad[4:]}{tail}\n"], found.end()

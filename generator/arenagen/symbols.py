@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Literal, TypeAlias
 
-from .formula import BUILTINS, Call, Expr, Name, Signature, Type, calls, names, walk
+from .formula import BUILTINS, Call, Expr, Name, Signature, Type, calls, names
 from .model import (
     Buffer,
     Bytes,
@@ -45,6 +45,11 @@ class Symbols:
         self.levers = {each.name: each for each in schema.levers}
         self.target = {each.name: each for each in schema.target}
         self.constants = {each.name: each for each in schema.constants}
+        self.integers = {
+            each.name: each.value
+            for each in schema.constants
+            if isinstance(each.value, int)
+        }
         self.lets = {each.name: each for each in schema.lets}
         self.functions = {each.name: each for each in schema.functions}
         self.layouts = {each.name: each for each in schema.layouts}
@@ -74,6 +79,7 @@ class Symbols:
             self.signatures[function.name] = _signature(function.parameters)
         # What is known already of names and lets, so that none is followed twice.
         self._leaves: dict[str, frozenset[Leaf]] = {}
+        self._lets_of: dict[str, frozenset[str]] = {}
         self.pure: dict[str, bool] = {}
 
     def canonical(self, name: str) -> str:
@@ -83,17 +89,22 @@ class Symbols:
     def leaves(self, exprs: Iterable[Expr]) -> frozenset[Leaf]:
         """Every limit, field, lever, target constant and constant that is read."""
         found: set[Leaf] = set()
-        for expr in exprs:
-            for node in walk(expr):
-                if isinstance(node, Name):
-                    found |= self._name_leaves(node.name)
-                elif isinstance(node, Call):
-                    found |= self._call_leaves(node.name)
+        nodes = list(exprs)
+        for node in nodes:
+            if isinstance(node, Name):
+                found |= self._name_leaves(node.name)
+                continue
+            if isinstance(node, Call):
+                found |= self.call_leaves(node.name)
+            nodes += node.children
         return frozenset(found)
 
-    def layout_leaves(self, layout: str) -> frozenset[Leaf]:
-        """The same of a layout's formulas, nested layouts included."""
-        return self._call_leaves(layout)
+    def reads_config(self, name: str) -> bool:
+        """Whether a function or a layout is given the config.
+
+        It is where it reads a field, or a let that is a property of the config.
+        """
+        return any(kind in ("field", "let") for kind, _ in self.call_leaves(name))
 
     def lets_of(self, exprs: Iterable[Expr]) -> frozenset[str]:
         """Every let that is read, also through other lets."""
@@ -101,9 +112,15 @@ class Symbols:
         for expr in exprs:
             for node in names(expr):
                 if node.name in self.lets and node.name not in found:
-                    found.add(node.name)
-                    found |= self.lets_of([self.lets[node.name].value.expr])
+                    found |= self._with_lets(node.name)
         return frozenset(found)
+
+    def _with_lets(self, name: str) -> frozenset[str]:
+        """A let, and those that it reads."""
+        if name not in self._lets_of:
+            read = self.lets_of([self.lets[name].value.expr])
+            self._lets_of[name] = read | {name}
+        return self._lets_of[name]
 
     def _name_leaves(self, name: str) -> frozenset[Leaf]:
         if name in self._leaves:
@@ -122,7 +139,8 @@ class Symbols:
             self._leaves[name] = found
         return self._leaves[name]
 
-    def _call_leaves(self, name: str) -> frozenset[Leaf]:
+    def call_leaves(self, name: str) -> frozenset[Leaf]:
+        """The same of what a function or a layout reads, nested ones included."""
         if name not in self._leaves:
             exprs: Iterable[Expr] = ()
             if name in self.functions:
@@ -225,8 +243,3 @@ def pure_config(symbols: Symbols, let: Let) -> bool:
         pure = kinds <= {"field", "constant", "let"} and not called & own
         symbols.pure[let.name] = pure
     return symbols.pure[let.name]
-
-
-def reads_config(symbols: Symbols, exprs: Iterable[Expr]) -> bool:
-    """Whether formulas read a field, or a let that is a property of the config."""
-    return any(kind in ("field", "let") for kind, _ in symbols.leaves(exprs))
