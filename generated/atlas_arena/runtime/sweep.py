@@ -161,9 +161,10 @@ class Sweep:
         import numpy
 
         try:
-            with numpy.errstate(divide="ignore"):
+            # What leaves int64 by now is read by no size.
+            with numpy.errstate(divide="ignore", over="ignore"):
                 return self._work(**limits)
-        except _NO_SIZE:
+        except (*_NO_SIZE, OverflowError):
             return None
 
     def _one_by_one(self, chunk: dict[str, Array]) -> dict[str, Column]:
@@ -196,17 +197,20 @@ class Sweep:
         limits = {name: Bounds(value, value) for name, value in self._ints.items()}
         for name, each in self._arrays.items():
             limits[name] = Bounds(int(each.min()), int(each.max()))
+        self._check_reach(limits)
         try:
             columns = self._work(**limits)
         except _NO_SIZE:
             return False
-        named = [*limits.items(), *columns.items(), (_TOTAL, _total(columns))]
-        for name, column in named:
+        self._check_reach({**columns, _TOTAL: _total(columns)})
+        return True
+
+    def _check_reach(self, columns: Mapping[str, Column]) -> None:
+        for name, column in columns.items():
             bound = column.reach if isinstance(column, Bounds) else abs(column)
             if bound > MAX_SIZE:
                 self._look_for_errors()
                 raise SweepError(name, bound)
-        return True
 
     def _look_for_errors(self) -> None:
         """Raise SizeError where a point with the most of a limit has no size."""
