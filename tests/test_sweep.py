@@ -519,3 +519,32 @@ def test_a_total_that_int64_cannot_hold_is_refused_point_by_point() -> None:
         with pytest.raises(SweepError) as raised:
             sweep.totals()
         assert (raised.value.column, raised.value.bound) == ("total_bytes", 2**63)
+
+
+@pytest.mark.parametrize("blocks", [2**63, np.array([3, 2**63], np.uint64)])
+def test_a_limit_that_int64_cannot_hold_is_refused_before_points_are_looked_at(
+    blocks: Any,
+) -> None:
+    def unsure(blocks: Any) -> Any:
+        raise columns.Unsure
+
+    limits = {"blocks": runtime.Limit(blocks, 1)}
+    sweep = runtime.Sweep(("low", "trimmed"), limits, unsure, lambda blocks: (1, 0))
+    for work in (sweep.sizes, sweep.totals):
+        with pytest.raises(SweepError) as raised:
+            work()
+        assert (raised.value.column, raised.value.bound) == ("blocks", 2**63)
+
+
+@pytest.mark.parametrize("blocks", [3, np.array([3, 4])])
+def test_what_no_size_reads_may_leave_int64(blocks: Any) -> None:
+    # As the arguments do of a function that reads none of them.
+    def work(blocks: Any) -> Any:
+        assert blocks * 2**62 is not None
+        assert 2**64 // blocks is not None
+        return {"low": blocks, "trimmed": 0}
+
+    limits = {"blocks": runtime.Limit(blocks, 1)}
+    sweep = runtime.Sweep(("low", "trimmed"), limits, work, lambda blocks: (blocks, 0))
+    assert sweep.sizes().columns["low"].tolist() == np.asarray(blocks).tolist()
+    assert sweep.totals().tolist() == np.asarray(blocks).tolist()

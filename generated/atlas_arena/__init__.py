@@ -111,6 +111,9 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         return getattr(import_module(_ON_USE[name], __name__), name)
 
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_ON_USE})
+
 
 __all__ = [
     "ACT_SCALE_BLOCK",

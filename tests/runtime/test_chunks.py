@@ -267,3 +267,36 @@ def test_chunks_read_well(folder: Path) -> None:
         command = [sys.executable, "-m", *tool, "chunked_arena"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+TRIMMED = """
+arena: {class: SmallArena, package: small_chunks, label: small, doc: Small.}
+limits: {max_batch_tokens: {symbol: M, tokens: true, minimum: 1, doc: Tokens.}}
+config: {width: {doc: Width.}}
+buffers:
+  hidden: {doc: Rows., bytes: M * 8}
+  rest: {doc: The rest., bytes: M + width}
+trims:
+  thirds:
+    doc: A trim that reads one product twice.
+    when: M * width % 3 == 0 or M * width > 50
+    buffers: [rest]
+"""
+
+
+def test_trims_of_chunks_share_terms(folder: Path, package: ModuleType) -> None:
+    schema, _ = read_schema(Text("small.yaml", TRIMMED.encode()))
+    write(folder / "small_chunks", render(lower(schema, 1), None, "small.yaml"))
+    assert len([*(folder / "small_chunks").glob("sizes_*.py")]) == 2
+    small = importlib.import_module("small_chunks")
+    sweep = importlib.import_module("small_chunks.sweep")
+    config, levers = small.ModelConfig(width=2), small.Levers()
+    for tokens, wanted in {3: (24, 0, 5), 4: (32, 6, 0), 26: (208, 0, 28)}.items():
+        sizes = small.BufferSizes.from_config(
+            config, max_batch_tokens=tokens, levers=levers
+        )
+        assert tuple(sizes) == wanted
+        total = sweep.sweep_totals(
+            config, max_batch_tokens=np.array([tokens]), levers=levers
+        )
+        assert total.tolist() == [sum(wanted[:2])]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from .columns import Bounds, Column, Unsure
 from .errors import ArenaError, ConfigError, SizeError
@@ -26,8 +26,10 @@ else:
     Array = Any
 
 # Points of a chunk: a few dozen of its columns stay in the cache of a core.
-CHUNK_POINTS = 1 << 14
-_TOTAL = "total_bytes"
+CHUNK_POINTS: Final = 1 << 14
+# What sizing raises where a point has no size, or where a gate keeps it from none.
+_NO_SIZE: Final = (Unsure, SizeError, ZeroDivisionError)
+_TOTAL: Final = "total_bytes"
 
 
 class SweepError(ArenaError, OverflowError):
@@ -159,9 +161,10 @@ class Sweep:
         import numpy
 
         try:
-            with numpy.errstate(divide="ignore"):
+            # What leaves int64 by now is read by no size.
+            with numpy.errstate(divide="ignore", over="ignore"):
                 return self._work(**limits)
-        except _NO_SIZE:
+        except (*_NO_SIZE, OverflowError):
             return None
 
     def _one_by_one(self, chunk: dict[str, Array]) -> dict[str, Column]:
@@ -194,27 +197,26 @@ class Sweep:
         limits = {name: Bounds(value, value) for name, value in self._ints.items()}
         for name, each in self._arrays.items():
             limits[name] = Bounds(int(each.min()), int(each.max()))
+        self._check_reach(limits)
         try:
             columns = self._work(**limits)
         except _NO_SIZE:
             return False
-        named = [*limits.items(), *columns.items(), (_TOTAL, _total(columns))]
-        for name, column in named:
+        self._check_reach({**columns, _TOTAL: _total(columns)})
+        return True
+
+    def _check_reach(self, columns: Mapping[str, Column]) -> None:
+        for name, column in columns.items():
             bound = column.reach if isinstance(column, Bounds) else abs(column)
             if bound > MAX_SIZE:
                 self._look_for_errors()
                 raise SweepError(name, bound)
-        return True
 
     def _look_for_errors(self) -> None:
         """Raise SizeError where a point with the most of a limit has no size."""
         places = {int(each.argmax()) for each in self._arrays.values()} or {0}
         for place in places:
             self._one({name: int(each[place]) for name, each in self._arrays.items()})
-
-
-# What sizing raises where a point has no size, or where a gate keeps it from none.
-_NO_SIZE = (Unsure, SizeError, ZeroDivisionError)
 
 
 class _Store:
