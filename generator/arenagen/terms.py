@@ -22,6 +22,7 @@ from .formula import (
     Name,
     Str,
     Unary,
+    joined,
 )
 from .record import record
 
@@ -165,11 +166,11 @@ class Terms:
                 stack.append((node, True))
                 stack += [(each, False) for each in reversed(self.terms[node].parts)]
 
-    def conditional(self, node: Node) -> Iterator[tuple[Node, bool]]:
+    def conditional(self, node: Node) -> list[tuple[Node, bool]]:
         """The parts, and whether each is computed only under some condition."""
         term = self.terms[node]
-        for place, part in enumerate(term.parts):
-            yield part, place > 0 and isinstance(term.form, IfElse | Logic)
+        some = isinstance(term.form, IfElse | Logic)
+        return [(part, some and place > 0) for place, part in enumerate(term.parts)]
 
     def tree(self, node: Node, part: Callable[[Node], Expr]) -> Expr:
         """The tree of a term over the trees of its parts."""
@@ -179,10 +180,8 @@ class Terms:
             case Copy():
                 return parts[0]
             case Binary("*"):
-                first, *rest = (each for tree in parts for each in _unpacked(tree))
-                for factor in rest:
-                    first = Binary("*", first, factor)
-                return first
+                factors = (each for tree in parts for each in _unpacked(tree))
+                return joined("*", factors)
             case Binary(op):
                 left, right = parts
                 return Binary(op, left, right)
