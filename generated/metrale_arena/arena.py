@@ -1231,6 +1231,8 @@ class BufferArena:
             return None
         self._require_live("debug_buffer_checksum")
         # Not at the top: few programs ever run the probe.
+        from logging import getLogger
+
         from .runtime.checksum import ChecksumReport, checksum_buffer
 
         gpu = self._gpu
@@ -1242,8 +1244,6 @@ class BufferArena:
                 for name, ptr, nbytes in self._checksum_set()
             ),
         )
-        from logging import getLogger
-
         getLogger(__name__).info("%s", report)
         return report
 

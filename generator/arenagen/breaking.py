@@ -67,7 +67,7 @@ class Line:
         """Find the places where it may break."""
         if self.places:
             return
-        self.places.update((leaf, place) for place, leaf in enumerate(self.leaves))
+        self.places = {leaf: place for place, leaf in enumerate(self.leaves)}
         depth = 0
         loops: list[int] = []
         tracked = self._tracked()

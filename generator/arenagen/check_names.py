@@ -266,10 +266,10 @@ def check_private(symbols: Symbols) -> Iterator[Problem]:
     """Attributes that the arena makes from names, behind a `_`."""
     seen: dict[str, tuple[str, Span]] = {}
     for name, what, span in _private(symbols.schema):
-        if name in naming.ARENA_PRIVATE:
+        if owner := naming.private_owner(name):
             yield Problem(
                 "AR053",
-                f"`_{name}`, {what}, is a member of every arena class",
+                f"`_{name}`, {what}, is a member of {owner}",
                 span,
                 hint=_ANOTHER,
             )
@@ -289,10 +289,11 @@ def check_private(symbols: Symbols) -> Iterator[Problem]:
 def _private(schema: Schema) -> Iterator[tuple[str, str, Span]]:
     for group in schema.groups:
         plan, at = f"the plan of the group `{group.name}`", group.places
+        planner = f"what plans the group `{group.name}`"
         yield group.method, plan, at["method"]
+        yield f"plan_{group.method}", planner, at["method"]
         if group.rows_method:
             yield group.rows_method, plan, at["rows_method"]
-            planner = f"what plans the group `{group.name}`"
             yield f"plan_{group.rows_method}", planner, at["rows_method"]
     for buffer in schema.buffers:
         if buffer.carve:

@@ -22,6 +22,7 @@ from .formula import (
     Name,
     Str,
     Unary,
+    joined,
     spell,
 )
 
@@ -142,7 +143,7 @@ class Emitter:
                 return Call("len", parts)
             case "count":
                 items, *words = parts
-                return _sum(Call(".count", (items, word)) for word in words)
+                return joined("+", (Call(".count", (items, word)) for word in words))
             case "next_in":
                 return self._helper("next_in", *parts, _about(what, call))
         counts = self._counts(name)
@@ -350,23 +351,10 @@ def _steps_up(value: Expr, step: Expr) -> Expr:
     return Unary("-", Binary("//", Unary("-", value), step))
 
 
-def _sum(parts: Iterable[Expr]) -> Expr:
-    first, *rest = parts
-    total = first
-    for part in rest:
-        total = Binary("+", total, part)
-    return total
-
-
 def product(factors: Iterable[Expr]) -> Expr:
     """The product of the factors, without the ones."""
     kept = [factor for factor in factors if factor != Int(1)]
-    if not kept:
-        return Int(1)
-    total = kept[0]
-    for factor in kept[1:]:
-        total = Binary("*", total, factor)
-    return total
+    return joined("*", kept or [Int(1)])
 
 
 def _about(what: str, expr: Expr) -> Str:

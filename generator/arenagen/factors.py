@@ -6,7 +6,7 @@ first. A pair of factors that the schema has a name for is read by that name.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import combinations
@@ -90,7 +90,7 @@ class _Factoring:
         self.pairs: dict[Node, list[Pair]] = {}
         self.holders: dict[Pair, dict[Node, None]] = defaultdict(dict)
         # How many of the holders are sure.
-        self.counts: Counter[Pair] = Counter()
+        self.counts: dict[Pair, int] = defaultdict(int)
         for node in products:
             self.hold(node)
 

@@ -50,7 +50,8 @@ class Key:
     of a list. Where an int is the `largest`, a list of them counts as its largest.
     `letters` spells out a text that stands in the place of a list, `numbers` a list of
     integers, `indexes` a list of places; `length` is how many entries of a list count.
-    `reads` are the keys that its formulas read.
+    `reads` are the keys that its formulas read. Where it is `fallible`, its default may
+    have no value.
     """
 
     name: str
@@ -67,19 +68,13 @@ class Key:
     indexes: Indexes | None = None
     length: Formula | None = None
     reads: frozenset[str] = field(default=frozenset(), compare=False)
+    fallible: bool = field(default=False, compare=False)
     span: Span = field(default=Span("", 1, 1), compare=False)
 
     @property
     def always_required(self) -> bool:
         """Whether no file may leave it out."""
         return self.required is not None and self.required.expr == Bool(True)
-
-    @property
-    def fallible(self) -> bool:
-        """Whether its default may have no value."""
-        return self.default is not None and not all(
-            _total(node) for node in walk(self.default.expr)
-        )
 
     @property
     def formulas(self) -> tuple[tuple[str, Formula, Type], ...]:
@@ -146,6 +141,11 @@ class Family:
 def plain_key(each: Field) -> Key:
     """How a field that no family mentions is read."""
     return Key(each.name, each.type, (each.name, *each.aliases))
+
+
+def may_fail(formula: Formula) -> bool:
+    """Whether a formula may have no value."""
+    return not all(map(_total, walk(formula.expr)))
 
 
 def _total(node: Expr) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from . import naming, resources, source
 from .errors import InputProblems, Problem, Span, did_you_mean
 from .families import FamilyTable
-from .family import FUNCTIONS, Family, Indexes, Key, Words
+from .family import FUNCTIONS, Family, Indexes, Key, Words, may_fail
 from .formula import (
     FUNCTION_HINTS,
     TYPE_WORDS,
@@ -229,6 +229,7 @@ class _Loader:
                 if formula is not None
                 for read in names(formula.expr)
             ),
+            fallible=default is not None and may_fail(default),
             span=key.span,
         )
 

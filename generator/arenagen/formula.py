@@ -11,7 +11,8 @@ import ast
 import re
 import unicodedata
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
 from keyword import iskeyword
 from operator import attrgetter
 from typing import Any, Literal, TypeAlias
@@ -405,6 +406,11 @@ def _comparison(
         for left, op, right in zip(terms, ops, terms[1:], strict=False)
     ]
     return parts[0] if len(parts) == 1 else Logic("and", tuple(parts), at)
+
+
+def joined(op: str, operands: Iterable[Expr]) -> Expr:
+    """`a op b op c`, from the left; the only operand as it is."""
+    return reduce(lambda left, right: Binary(op, left, right), operands)
 
 
 def walk(expr: Expr) -> list[Expr]:

@@ -6,6 +6,8 @@ are read where the model config is made. Everything is a final string here.
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 from .emit import Emitter
 from .errors import InputProblems
 from .families import FamilyTable
@@ -21,6 +23,8 @@ GETTERS: dict[Type, str] = {
     "str": "text",
     "list": "texts",
 }
+# The calls that read keys, by a key and what else they depend on: families share them.
+Getters: TypeAlias = dict[tuple[int, frozenset[str]], str]
 
 
 @record
@@ -83,11 +87,16 @@ def lower_families(table: FamilyTable, schema: Schema) -> FamiliesView:
     imports.add("config", "ModelConfig")
     imports.add("runtime.hf", "HfFile")
     words: dict[str, Words] = {}
-    mentioned, plain = table.mentioned, table.plain_names(schema)
+    plain = {
+        each.name: plain_key(each)
+        for each in schema.config
+        if each.name not in table.mentioned
+    }
+    getters: Getters = {}
     families = []
     for family in table.families.values():
         if family.model_types:
-            lowering = _Lowering(family, table, schema, imports, mentioned, plain)
+            lowering = _Lowering(family, table, schema, imports, plain, getters)
             families.append(lowering.family_view())
             words |= {each.name: each for each in lowering.words}
     marks = {
@@ -126,8 +135,8 @@ class _Lowering:
         table: FamilyTable,
         schema: Schema,
         imports: Imports,
-        mentioned: frozenset[str],
-        plain: frozenset[str],
+        plain: dict[str, Key],
+        getters: Getters,
     ) -> None:
         self.family = family
         self.table = table
@@ -140,8 +149,8 @@ class _Lowering:
             for key in self._keys.values()
             if key.always_required and key.minimum
         )
-        self._mentioned = mentioned
         self._plain = plain
+        self._getters = getters
         self._asked: set[str] = set()
         self._what = ""
         helpers = imports.of("runtime.numeric")
@@ -171,7 +180,8 @@ class _Lowering:
         """The call that notes what the file has beside what was asked of it."""
         if not self.table.size_keys:
             return ""
-        known = (self.family.known_names | self._plain) - self._asked
+        plain = {name for key in self._plain.values() for name in key.names}
+        known = (self.family.known_names | plain) - self._asked
         ignored = (quote(each) for each in self.table.size_keys if each in known)
         return f"keys.note_unread({', '.join(('_SIZE_KEYS', *ignored))})"
 
@@ -185,6 +195,12 @@ class _Lowering:
     def getter(self, key: Key) -> str:
         """The call that reads a key."""
         self._asked.update(key.names)
+        case = id(key), self._positive & key.reads
+        if case not in self._getters:
+            self._getters[case] = self.new_getter(key)
+        return self._getters[case]
+
+    def new_getter(self, key: Key) -> str:
         options = [quote(each) for each in key.names]
         formulas = (
             ("required", key.required),
@@ -224,9 +240,9 @@ class _Lowering:
         key = self.family.keys.get(field.name)
         if key is not None:
             return field.name if field.name in self._keys else self.getter(key)
-        if field.name in self._mentioned:
+        key = self._plain.get(field.name)
+        if key is None:
             return ""
-        key = plain_key(field)
         if field.default is None:
             return self.getter(key)
         if any(names(field.default.expr)):

@@ -20,7 +20,7 @@ FOLDER = ".arenagen_cache"
 PATH = f"{FOLDER}/manifest.json"
 PROJECT = "pyproject.toml"
 # What shapes the emitted text beside arenagen itself.
-_DEPENDENCIES = ("black-", "jinja2-", "jsonschema-", "markupsafe-", "pyyaml-")
+_DEPENDENCIES = ("black-", "jsonschema-", "pyyaml-")
 
 
 class Package:

@@ -22,8 +22,10 @@ def text(words: str) -> str:
     """A text as one line of a paragraph, a list entry or a cell."""
     line = " ".join(words.split())
     line = _MARKS.sub(r"\\\1", line)
-    line = _UNDERSCORE.sub(r"\\_", line)
-    line = _LINK.sub(lambda found: f"{found[0]}<!-- -->", line)
+    if "_" in line:
+        line = _UNDERSCORE.sub(r"\\_", line)
+    if ":" in line or "www." in line.lower():
+        line = _LINK.sub(lambda found: f"{found[0]}<!-- -->", line)
     line = _START.sub(lambda found: _behind_backslash(found[0]), line)
     return line.replace("@", "<span>@</span>")
 
@@ -33,10 +35,13 @@ def code(words: str, in_cell: bool = False) -> str:
     line = " ".join(words.split())
     if not line:
         return ""
-    runs = [len(run) for run in re.findall(r"`+", line)]
-    fence = "`" * next(n for n in range(1, len(runs) + 2) if n not in runs)
-    pad = " " if line.startswith("`") or line.endswith("`") else ""
-    span = f"{fence}{pad}{line}{pad}{fence}"
+    if "`" in line:
+        runs = [len(run) for run in re.findall(r"`+", line)]
+        fence = "`" * next(n for n in range(1, len(runs) + 2) if n not in runs)
+        pad = " " if line.startswith("`") or line.endswith("`") else ""
+        span = f"{fence}{pad}{line}{pad}{fence}"
+    else:
+        span = f"`{line}`"
     return span.replace("|", "\\|") if in_cell else span
 
 

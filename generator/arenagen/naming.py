@@ -14,7 +14,6 @@ from collections.abc import Container, Iterable
 IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 PACKAGE = re.compile(r"[a-z][a-z0-9_]*")
 CLASS = re.compile(r"[A-Z][A-Za-z0-9]*")
-VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 MAX_LENGTH = 80
 
 ARENA_MEMBERS = frozenset(
@@ -84,6 +83,8 @@ ARENA_PRIVATE = frozenset(
         "shapes",
     }
 )
+# Those of them that a large arena has once for each chunk of its buffers, by number.
+_OF_CHUNKS = re.compile(r"(allocate|checksum_set|fill|forget|\w+_members)_\d+")
 # Fields of every layout beside its own.
 LAYOUT_MEMBERS = frozenset({"count", "index", "nbytes", "of"})
 # Names that the emitted functions use beside the schema's own.
@@ -113,7 +114,6 @@ LOCALS = frozenset(
         "config",
         "count",
         "count_or_word",
-        "dataclass",
         "debug",
         "end",
         "environ",
@@ -201,7 +201,6 @@ MODULE_NAMES = frozenset(
         "DERIVED",
         "Debug",
         "DevicePtr",
-        "EMPTY_PLAN",
         "FLAT",
         "Final",
         "GpuBackend",
@@ -265,6 +264,13 @@ MODULE_NAMES = frozenset(
 YAML_WORDS = frozenset({"false", "null", "true"})
 # One-letter names that read as a digit.
 AMBIGUOUS = frozenset({"l", "I", "O"})
+
+
+def private_owner(name: str) -> str | None:
+    """Which arena classes have a member `_name` of their own, or None."""
+    if name in ARENA_PRIVATE:
+        return "every arena class"
+    return "every large arena class" if _OF_CHUNKS.fullmatch(name) else None
 
 
 def bad_member(name: str) -> str | None:

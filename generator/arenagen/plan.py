@@ -98,7 +98,7 @@ def _listed(names: list[str]) -> str:
 
 def _listing(number: int, method: str) -> str:
     """The method of a chunk that lists what a zeroing method clears."""
-    return f"_{number}_{method}_members"
+    return f"_{method}_members_{number}"
 
 
 def _dict(pairs: Iterable[tuple[str, str]]) -> str:
@@ -538,23 +538,22 @@ class ArenaView:
     @property
     def allocate(self) -> str:
         """The method that gives the buffers of a chunk their pointers."""
-        # No name of a schema begins with a digit.
-        return f"_{self.number}_allocate"
+        return f"_allocate{self.suffix}"
 
     @property
     def fill(self) -> str:
         """The method that fills buffers of a chunk at construction."""
-        return f"_{self.number}_fill"
+        return f"_fill{self.suffix}"
 
     @property
     def forget(self) -> str:
         """The method that sets the pointers of a chunk to NULL."""
-        return f"_{self.number}_forget"
+        return f"_forget{self.suffix}"
 
     @property
     def checksum_set(self) -> str:
         """The method that lists the buffers of a chunk that the probe reads."""
-        return f"_{self.number}_checksum_set"
+        return f"_checksum_set{self.suffix}"
 
     @property
     def buffer_count(self) -> int:
@@ -635,14 +634,14 @@ class ArenaView:
         return ("from typing import NamedTuple",) if self.layouts else ()
 
     @property
-    def constants_by_name(self) -> tuple[ConstantView, ...]:
-        """The constants, in isort's order."""
-        return tuple(sorted(self.constants, key=lambda each: import_key(each.name)))
+    def constants_exports(self) -> str:
+        """Names of the constants, as an import lists them."""
+        return ", ".join(sorted((each.name for each in self.constants), key=import_key))
 
     @property
-    def functions_by_name(self) -> tuple[FunctionView, ...]:
-        """The functions, in isort's order."""
-        return tuple(sorted(self.functions, key=lambda each: import_key(each.name)))
+    def functions_exports(self) -> str:
+        """Names of the functions, as an import lists them."""
+        return ", ".join(sorted((each.name for each in self.functions), key=import_key))
 
     @property
     def package_docs(self) -> tuple[str, ...]:

@@ -93,6 +93,7 @@ def _buffers(schema: Schema) -> Lines:
         ),
         rows,
     )
+    named = [(name, link(kind, name)) for kind, name in _named(schema)]
     for buffer in schema.buffers:
         yield from (
             "",
@@ -101,11 +102,15 @@ def _buffers(schema: Schema) -> Lines:
             text(buffer.doc),
             "",
         )
-        yield from _facts(schema, symbols, buffer)
+        yield from _facts(schema, buffer)
+        read = buffer_reads(symbols, buffer)
+        linked = [spelled for name, spelled in named if name in read]
+        if linked:
+            yield f"- reads {', '.join(linked)}"
         yield from _extent(buffer.extent)
 
 
-def _facts(schema: Schema, symbols: Symbols, buffer: Buffer) -> Lines:
+def _facts(schema: Schema, buffer: Buffer) -> Lines:
     match buffer.extent:
         case Shape() as shape:
             yield f"- dtype {code(shape.dtype.name)}, shape {code(shape_text(shape))}"
@@ -147,10 +152,6 @@ def _facts(schema: Schema, symbols: Symbols, buffer: Buffer) -> Lines:
     if buffer.carve:
         yield "- a slab that callers carve"
     yield f"- aligned to {buffer.align} bytes"
-    read = buffer_reads(symbols, buffer)
-    linked = [link(kind, name) for kind, name in _named(schema) if name in read]
-    if linked:
-        yield f"- reads {', '.join(linked)}"
 
 
 def _named(schema: Schema) -> Iterator[tuple[str, str]]:

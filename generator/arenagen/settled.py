@@ -11,29 +11,33 @@ import re
 WIDTH = 88
 
 STRING = r"""(?:"(?!"")(?:[ !#-\[\]-~]++|\\.)*+"|'(?!'')(?:[ -&(-\[\]-~]++|\\.)*+')"""
-# What is ASCII, and no comma, quote or bracket; and a string without an escape.
-_PLAIN = r'[ !$-&*+\--Z\\^-z|~]++|"(?!"")[ !#-\[\]-~]*+"'
+# What is ASCII, and no quote or bracket, and in an item no comma; and a string without
+# an escape.
+_SIMPLE = r'"(?!"")[ !#-\[\]-~]*+"'
+_PLAIN = rf"[ !$-&*-Z\\^-z|~]++|{_SIMPLE}"
+_NO_COMMA = rf"[ !$-&*+\--Z\\^-z|~]++|{_SIMPLE}"
 _ONE_TUPLE = r'(?<![\w)\]])\((?:"\w*"|[\w.]++),\)'
 _PAIR = r"[(\[{][)\]}]"
 for _ in range(3):
     # Brackets and what is in them: black keeps no space at either end.
-    _PAIR = rf"(?:[(\[](?! )|{{)(?:{_PLAIN}|,|{_ONE_TUPLE}|{_PAIR})*+(?<![, ])[)\]}}]"
+    _PAIR = rf"[(\[{{](?! )(?:{_PLAIN}|{_ONE_TUPLE}|{_PAIR})*+(?<![, ])[)\]}}]"
 # Brackets round a whole value, which black removes unless they hold a tuple.
 _IS_NO_VALUE = (
-    r"(?:(?<!= )(?<!return )(?<! in )(?<!if )(?<!while )" r'|(?=\((?:"\w*"|[\w.]++),))'
+    r"(?:(?<!= )(?<!return )(?<! in )(?<!if )(?<!while )"
+    r'|(?=\((?:"\w*"|[\w.]++),)|(?=[^#\n]*[^#):\n]\n))'
 )
 _COMMENT = r"#.*+"
 _DOCSTRING = r'"""(?:[^"\\]++|\\[\s\S]|"(?!""))*+"""'
 _CODE = (
     rf"(?!import |from |.{{{WIDTH + 1}}})"
-    rf"(?:{_PLAIN}|,|{_IS_NO_VALUE}(?:{_ONE_TUPLE}|{_PAIR}))++"
+    rf"(?:{_PLAIN}|{_IS_NO_VALUE}(?:{_ONE_TUPLE}|{_PAIR}))++"
     rf"(?:(?<=  ){_COMMENT})?"
 )
 # Two blank lines in a row at most, and one inside of a block.
 _BLANK = r"\n(?!\n)|\n\n(?![ \n])"
 # Lines of whole statements, imports apart.
 LINES = re.compile(rf"(?:{_BLANK}|(?: *+(?:{_DOCSTRING}|{_COMMENT})|{_CODE})\n)*+")
-_ITEM = rf"(?:{_PLAIN}|{_ONE_TUPLE}|{_PAIR})++"
+_ITEM = rf"(?:{_NO_COMMA}|{_ONE_TUPLE}|{_PAIR})++"
 # Lines behind the same indent, each of one element of a list.
 ELEMENTS = re.compile(
     rf"(?=(?P<pad> *))"

@@ -95,7 +95,7 @@ def _statement(text: str, at: int, found: list[str]) -> int:
     """Put the lines of one statement to those that were found; where it ends."""
     indent = _indent(text, at)
     if _may_be_list(text, at, text.find("\n", at)):
-        listed = _list(text, at, indent) or _long_text(text, at, indent)
+        listed = _long_text(text, at, indent) or _list(text, at, indent)
         if listed is not None:
             found += listed[0]
             return listed[1]
@@ -172,7 +172,7 @@ def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
     """The lines of one element of a list, and where it ends; None for none, or two."""
     stop = text.find("\n", at)
     if _may_be_list(text, at, stop):
-        listed = _list(text, at, indent) or _long_text(text, at, indent)
+        listed = _long_text(text, at, indent) or _list(text, at, indent)
         if listed is not None and listed[0][-1].endswith(",\n"):
             return listed
     elif text[stop - 1] == ",":

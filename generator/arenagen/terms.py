@@ -22,6 +22,7 @@ from .formula import (
     Name,
     Str,
     Unary,
+    joined,
 )
 from .record import record
 
@@ -106,24 +107,7 @@ class Terms:
                 return self.meanings[name]
             case Binary("*"):
                 return self.product([self.add(each) for each in _factors(expr)])
-            case Binary(op, left, right):
-                return self._operator(Binary(op, _PART, _PART), left, right)
-            case Unary(op, operand):
-                return self._operator(Unary(op, _PART), operand)
-            case Compare(op, left, right):
-                return self._operator(Compare(op, _PART, _PART), left, right)
-            case Logic(op, items):
-                return self._operator(Logic(op, ()), *items)
-            case IfElse(condition, then, other):
-                return self._operator(
-                    IfElse(_PART, _PART, _PART), condition, then, other
-                )
-            case Call(name, arguments) if arguments:
-                return self._operator(Call(name, ()), *arguments)
-        return self._intern(expr, ())
-
-    def _operator(self, form: Expr, *parts: Expr) -> Node:
-        return self._intern(form, tuple(self.add(each) for each in parts))
+        return self._intern(expr, tuple([self.add(each) for each in expr.children]))
 
     def product(self, factors: Iterable[Node]) -> Node:
         """The node of a product, its numbers multiplied where the last one stands."""
@@ -147,15 +131,17 @@ class Terms:
         assert isinstance(form, Int)
         return form.value
 
-    def _intern(self, form: Expr | Copy, parts: tuple[Node, ...]) -> Node:
-        key = _key(form, sorted(parts) if form is _PRODUCT else parts)
-        if key not in self._known:
-            self._known[key] = len(self.terms)
+    def _intern(self, head: Expr | Copy, parts: tuple[Node, ...]) -> Node:
+        """The node of an operator, of which only the head counts, over its parts."""
+        key = _key(head, sorted(parts) if head is _PRODUCT else parts)
+        node = self._known.get(key)
+        if node is None:
+            node = self._known[key] = len(self.terms)
             raises = any(self.terms[each].raises for each in parts)
             # A division that may fail is a call of a helper.
-            raises |= isinstance(form, Call) and form.name not in _TOTAL
-            self.terms.append(Term(form, parts, raises))
-        return self._known[key]
+            raises |= isinstance(head, Call) and head.name not in _TOTAL
+            self.terms.append(Term(_form(head), parts, raises))
+        return node
 
     def known_product(self, factors: Iterable[Node]) -> Node | None:
         """The node of a product, if there is one."""
@@ -180,11 +166,11 @@ class Terms:
                 stack.append((node, True))
                 stack += [(each, False) for each in reversed(self.terms[node].parts)]
 
-    def conditional(self, node: Node) -> Iterator[tuple[Node, bool]]:
+    def conditional(self, node: Node) -> list[tuple[Node, bool]]:
         """The parts, and whether each is computed only under some condition."""
         term = self.terms[node]
-        for place, part in enumerate(term.parts):
-            yield part, place > 0 and isinstance(term.form, IfElse | Logic)
+        some = isinstance(term.form, IfElse | Logic)
+        return [(part, some and place > 0) for place, part in enumerate(term.parts)]
 
     def tree(self, node: Node, part: Callable[[Node], Expr]) -> Expr:
         """The tree of a term over the trees of its parts."""
@@ -194,10 +180,8 @@ class Terms:
             case Copy():
                 return parts[0]
             case Binary("*"):
-                first, *rest = (each for tree in parts for each in _unpacked(tree))
-                for factor in rest:
-                    first = Binary("*", first, factor)
-                return first
+                factors = (each for tree in parts for each in _unpacked(tree))
+                return joined("*", factors)
             case Binary(op):
                 left, right = parts
                 return Binary(op, left, right)
@@ -216,32 +200,47 @@ class Terms:
         return term.form
 
 
-def _key(form: Expr | Copy, parts: Iterable[Node]) -> tuple[object, ...]:
+def _key(head: Expr | Copy, parts: Iterable[Node]) -> tuple[object, ...]:
     """What equal terms have in common. Quicker to look up than the form itself."""
-    match form:
+    match head:
         case Binary(op) | Unary(op) | Compare(op) | Logic(op):
-            return (type(form), op, *parts)
+            return (type(head), op, *parts)
         case Name(name) | Call(name) | Copy(name):
-            return (type(form), name, *parts)
+            return (type(head), name, *parts)
         case Int(value) | Bool(value) | Str(value):
-            return (type(form), value)
-    return (type(form), *parts)
+            return (type(head), value)
+    return (type(head), *parts)
 
 
-def _factors(expr: Expr) -> Iterator[Expr]:
+def _form(head: Expr | Copy) -> Expr | Copy:
+    """An operator without its parts, or an operand."""
+    match head:
+        case Binary(op):
+            return Binary(op, _PART, _PART) if op != "*" else _PRODUCT
+        case Compare(op):
+            return Compare(op, _PART, _PART)
+        case Unary(op):
+            return Unary(op, _PART)
+        case Logic(op):
+            return Logic(op, ())
+        case IfElse():
+            return IfElse(_PART, _PART, _PART)
+        case Call(name):
+            return Call(name, ())
+    return head
+
+
+def _factors(expr: Expr) -> list[Expr]:
     """The factors of a product, however it is bracketed."""
     match expr:
         case Binary("*", left, right):
-            yield from _unpacked(left)
-            yield from _unpacked(right)
-        case _:
-            yield expr
+            return [*_unpacked(left), *_unpacked(right)]
+    return [expr]
 
 
-def _unpacked(factor: Expr) -> Iterator[Expr]:
+def _unpacked(factor: Expr) -> list[Expr]:
     """The factors of a factor; what is rounded up to a multiple stays in one piece."""
     match factor:
         case Binary("*", Binary("//", _, step), multiple) if step == multiple:
-            yield factor
-        case _:
-            yield from _factors(factor)
+            return [factor]
+    return _factors(factor)

@@ -19,6 +19,7 @@ from .formula import (
     Name,
     Str,
     Unary,
+    joined,
     names,
 )
 from .statements import Assign, Branch, Statement
@@ -137,8 +138,8 @@ class Vector:
         for factor in _factors(expr):
             part, moves = self.tree(factor)
             (columns if moves else ints).append(part)
-        factors = [*columns, _multiplied(ints)] if ints else columns
-        return _multiplied(factors)
+        factors = [*columns, joined("*", ints)] if ints else columns
+        return joined("*", factors)
 
     def _called(self, call: Call, turned: Sequence[tuple[Expr, bool]]) -> Expr:
         name = call.name
@@ -180,13 +181,6 @@ def _factors(expr: Expr) -> Iterator[Expr]:
             yield from _factors(right)
         case _:
             yield expr
-
-
-def _multiplied(factors: Sequence[Expr]) -> Expr:
-    product = factors[0]
-    for factor in factors[1:]:
-        product = Binary("*", product, factor)
-    return product
 
 
 def assigned(statements: Iterable[Statement]) -> dict[str, None]:

@@ -502,6 +502,7 @@ def test_importing_the_package_loads_the_standard_library_alone() -> None:
 
 
 def test_what_the_package_loads_late_is_there_like_all_else() -> None:
+    assert {*metrale_arena.__all__} <= {*dir(metrale_arena)}
     for name in metrale_arena.__all__:
         assert getattr(metrale_arena, name) is not None
     text = "^module 'metrale_arena' has no attribute 'HostBackends'$"

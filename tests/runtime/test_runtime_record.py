@@ -40,12 +40,12 @@ def test_a_record_is_its_fields() -> None:
 
 def test_a_field_is_neither_set_nor_deleted_nor_added() -> None:
     box: Any = Box()
-    text = r"^Box\.width: a record never changes$"
-    with pytest.raises(AttributeError, match=text):
+    text = r"^Box\.width: a record never changes"
+    with pytest.raises(AttributeError, match=text + "; `_replace` gives another one$"):
         box.width = 5
-    with pytest.raises(AttributeError, match=text):
+    with pytest.raises(AttributeError, match=text + "$"):
         del box.width
-    with pytest.raises(AttributeError, match=r"^Box\.depth: a record never changes$"):
+    with pytest.raises(AttributeError, match=r"^Box\.depth: a record never changes;"):
         box.depth = 5
     assert box == Box()
 

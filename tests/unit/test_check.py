@@ -291,6 +291,12 @@ def test_every_private_name_of_the_arena_is_closed_to_groups() -> None:
     made |= {f"_{buffer.name}_slab" for buffer in schema.buffers if buffer.carve}
     found = set(re.findall(r"(?:self\.|arena\.|def )(_[a-z]\w*)", text)) - made
     assert {name.removeprefix("_") for name in found} == naming.ARENA_PRIVATE
+    split = render(lower(schema, MOST_LINES), None, "metrale.yaml")
+    chunks = "".join(text for path, text in split.items() if path.startswith("arena_"))
+    found = set(re.findall(r"def (_[a-z]\w*)", chunks))
+    assert {"_allocate_2", "_zero_all_members_1"} <= found
+    owners = {naming.private_owner(name.removeprefix("_")) for name in found}
+    assert owners == {"every large arena class"}
 
 
 @pytest.mark.parametrize(

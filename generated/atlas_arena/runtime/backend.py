@@ -2,9 +2,13 @@
 
 """What an arena asks of a GPU.
 
-An arena calls the methods of GpuBackend and nothing else, so a backend may be
-wrapped or replaced freely. Every size is in bytes. A method that cannot do what it
-is asked raises BackendError, and OutOfMemoryError when memory is what is missing.
+An arena calls the methods of GpuBackend, so a backend may be wrapped or replaced
+freely. The other protocols are optional: their methods are called in place of those of
+GpuBackend where a backend has them. So a wrapper that passes every attribute on also
+passes on `alloc_many`, and never sees an `alloc`: it should name what it passes on.
+
+Every size is in bytes. A method that cannot do what it is asked raises BackendError,
+and OutOfMemoryError when memory is what is missing.
 """
 
 from __future__ import annotations
@@ -103,7 +107,10 @@ class GpuBackend(Protocol):
 
 @runtime_checkable
 class SupportsPatternFill(Protocol):
-    """A backend that also fills memory with patterns wider than a byte."""
+    """A backend that also fills memory with patterns wider than a byte.
+
+    Optional: without it, such a pattern is copied from the host.
+    """
 
     def memset_pattern(self, ptr: DevicePtr, pattern: bytes, count: int) -> None:
         """Write `pattern`, of 1, 2 or 4 bytes, `count` times end to end.
@@ -118,8 +125,7 @@ class SupportsRangeMemset(Protocol):
     """A backend that sets several ranges at a lower cost than one by one.
 
     Optional: an arena prepares the ranges of a zeroing call once, and then hands them
-    over whole. A backend that wraps another one and has only `memset_async` is asked
-    for each range by itself.
+    over whole. Without it, `memset_async` is called for each range.
     """
 
     def prepare_ranges(self, ranges: Sequence[tuple[DevicePtr, int]]) -> object:
@@ -138,7 +144,8 @@ class SupportsRangeMemset(Protocol):
 class SupportsManyAllocations(Protocol):
     """A backend that allocates and frees many buffers at a lower cost than each alone.
 
-    Optional, as SupportsRangeMemset is, and for the same reason.
+    Optional: an arena hands all its buffers over at once. Without it, `alloc` and
+    `free` are called for each.
     """
 
     def alloc_many(self, sizes: Sequence[int], pointers: list[DevicePtr]) -> None:

@@ -109,30 +109,12 @@ def _joined(ends: Iterable[int], *parts: Bounds) -> Bounds:
 
 def largest(*columns: Column) -> Column:
     """Return the largest of the columns at each point."""
-    number, others = _apart(max, columns)
-    if not others:
-        return number
-    if _bounded(*others):
-        parts = [_bounds(column) for column in columns]
-        low, high = max(part.low for part in parts), max(part.high for part in parts)
-        return _joined((low, high), *parts)
-    import numpy  # type: ignore[import-not-found, unused-ignore]
-
-    return reduce(numpy.maximum, others if number is None else (*others, number))
+    return _outermost(max, columns)
 
 
 def smallest(*columns: Column) -> Column:
     """Return the smallest of the columns at each point."""
-    number, others = _apart(min, columns)
-    if not others:
-        return number
-    if _bounded(*others):
-        parts = [_bounds(column) for column in columns]
-        low, high = min(part.low for part in parts), min(part.high for part in parts)
-        return _joined((low, high), *parts)
-    import numpy
-
-    return reduce(numpy.minimum, others if number is None else (*others, number))
+    return _outermost(min, columns)
 
 
 def where(condition: Column, then: Column, other: Column) -> Column:
@@ -143,7 +125,7 @@ def where(condition: Column, then: Column, other: Column) -> Column:
         parts = _bounds(then), _bounds(other)
         low, high = min(part.low for part in parts), max(part.high for part in parts)
         return _joined((low, high), condition, *parts)
-    import numpy
+    import numpy  # type: ignore[import-not-found, unused-ignore]
 
     return numpy.where(condition, then, other)
 
@@ -267,13 +249,22 @@ def trimmed(
     return {**left, "trimmed": removed}
 
 
-def _apart(
+def _outermost(
     choose: Callable[[Iterable[int]], int], columns: Sequence[Column]
-) -> tuple[int | None, list[Column]]:
-    """The one of the ints that counts, None without any, and the other columns."""
+) -> Column:
+    """What `choose`, max or min, takes of the columns at each point."""
     ints = [column for column in columns if isinstance(column, int)]
     others = [column for column in columns if not isinstance(column, int)]
-    return choose(ints) if ints else None, others
+    if not others:
+        return choose(ints)
+    if _bounded(*others):
+        parts = [_bounds(column) for column in columns]
+        ends = choose(part.low for part in parts), choose(part.high for part in parts)
+        return _joined(ends, *parts)
+    import numpy
+
+    of_two = numpy.maximum if choose is max else numpy.minimum
+    return reduce(of_two, [*others, choose(ints)] if ints else others)
 
 
 def _bounded(*columns: Column) -> bool:

@@ -14,7 +14,10 @@ from typing import Any, NoReturn, Self, dataclass_transform
 # So that type checkers, too, refuse to set a field.
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Record:
-    """The base of records, each of which takes its fields by name and holds them."""
+    """The base of records, each of which takes its fields by name and holds them.
+
+    As those of a NamedTuple, `_asdict` and `_replace` are for all to call.
+    """
 
     def _hold(self, **values: object) -> None:
         """Set all fields, in order."""
@@ -44,7 +47,10 @@ class Record:
         return f"{type(self).__name__}({', '.join(fields)})"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__}.{name}: a record never changes")
+        raise AttributeError(
+            f"{type(self).__name__}.{name}: a record never changes; `_replace` gives "
+            "another one"
+        )
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{type(self).__name__}.{name}: a record never changes")

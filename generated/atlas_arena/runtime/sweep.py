@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from .columns import Bounds, Column, Unsure
 from .errors import ArenaError, ConfigError, SizeError
@@ -26,8 +26,10 @@ else:
     Array = Any
 
 # Points of a chunk: a few dozen of its columns stay in the cache of a core.
-CHUNK_POINTS = 1 << 14
-_TOTAL = "total_bytes"
+CHUNK_POINTS: Final = 1 << 14
+# What sizing raises where a point has no size, or where a gate keeps it from none.
+_NO_SIZE: Final = (Unsure, SizeError, ZeroDivisionError)
+_TOTAL: Final = "total_bytes"
 
 
 class SweepError(ArenaError, OverflowError):
@@ -215,10 +217,6 @@ class Sweep:
         places = {int(each.argmax()) for each in self._arrays.values()} or {0}
         for place in places:
             self._one({name: int(each[place]) for name, each in self._arrays.items()})
-
-
-# What sizing raises where a point has no size, or where a gate keeps it from none.
-_NO_SIZE = (Unsure, SizeError, ZeroDivisionError)
 
 
 class _Store:
