@@ -273,7 +273,7 @@ class SlabMemory(_Allocations):
         self._allocate([self._end + self._align - ALIGNMENT])
         base = self._allocations[0]
         if base % ALIGNMENT:
-            self._check_promise(base)
+            self._refuse(base)
         elif base % self._align:
             base = base.offset(-base % self._align)
         self._base = base
@@ -282,10 +282,11 @@ class SlabMemory(_Allocations):
             for offset, nbytes in zip(self._offsets, self._sizes, strict=True)
         ]
 
-    def _check_promise(self, ptr: DevicePtr) -> None:
+    def _refuse(self, base: DevicePtr) -> None:
+        """Raise BackendError where a buffer needs more than `base` is a multiple of."""
         aligns = dict(zip(self._places.names, self._places.aligns, strict=True))
         for name in self._starts():
-            _check_promise(self._label, ptr, aligns[name], name)
+            _check_promise(self._label, base, aligns[name], name)
 
     def _starts(self) -> dict[str, int]:
         """The offset of each buffer that exists, in order of address."""
