@@ -267,6 +267,15 @@ class Many(Spy):
         pointers += [self.gpu.alloc(nbytes) for nbytes in sizes]
         if self.fail == "alloc_many":
             raise BackendError("lost")
+        if self.fail == "too few":
+            self.gpu.free(pointers.pop())
+        elif self.fail == "too many":
+            pointers.append(self.gpu.alloc(256))
+        elif self.fail == "NULL":
+            self.gpu.free(pointers[2])
+            pointers[2] = NULL
+        elif self.fail == "plain":
+            pointers[:] = [int(ptr) for ptr in pointers]  # type: ignore[misc]
 
     def free_many(self, pointers: Sequence[DevicePtr]) -> list[tuple[int, Exception]]:
         for ptr in pointers:
@@ -299,6 +308,39 @@ def test_a_backend_of_many_that_fails_as_a_whole_is_reported(gpu: Backend) -> No
     with pytest.raises(ReleaseError) as failed:
         arena.release()
     assert [name for name, _ in failed.value.failures] == list(MOE_CASE.live)
+
+
+@pytest.mark.parametrize(
+    ("fail", "place", "why"),
+    [
+        ("too few", -1, "alloc_many: {less} addresses for {count} sizes"),
+        ("too many", -1, "alloc_many: {more} addresses for {count} sizes"),
+        ("NULL", 2, "alloc_many: NULL for {nbytes} bytes"),
+    ],
+)
+def test_a_backend_of_many_that_gives_wrong_addresses_is_reported(
+    gpu: Backend, fail: str, place: int, why: str
+) -> None:
+    many = Many(gpu)
+    many.fail = fail
+    with pytest.raises(AllocationError) as caught:
+        MOE_CASE.build(many)
+    live = [*MOE_CASE.live]
+    name, count = live[place], len(live)
+    assert caught.value.buffer == name
+    nbytes = MOE_CASE.sizes().as_dict()[name]
+    told = why.format(less=count - 1, more=count + 1, count=count, nbytes=nbytes)
+    assert told in str(caught.value)
+    assert gpu.live_bytes == 0
+
+
+@every_placement
+def test_a_backend_of_many_may_give_plain_ints(placement: str, gpu: Backend) -> None:
+    many = Many(gpu)
+    many.fail = "plain"
+    with MOE_CASE.build(many, placement=placement) as arena:
+        assert isinstance(arena.residual.offset(256), DevicePtr)
+    assert gpu.live_bytes == 0
 
 
 # On the host alone: the backend is the default one.

@@ -378,6 +378,14 @@ def test_the_selfcheck_passes(
     assert report.passed > 1000
 
 
+def test_what_is_imported_on_use_is_listed_too(arena: Arena) -> None:
+    package = arena.module
+    names = dir(package)
+    assert {*package.__all__} <= {*names}
+    assert {"BUFFERS", "__doc__"} <= {*names}
+    assert names == sorted({*names})
+
+
 # Both in one process.
 
 

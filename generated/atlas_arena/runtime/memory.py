@@ -137,6 +137,7 @@ class _Allocations:
         try:
             if alloc_many is not None:
                 alloc_many(asked, found)
+                _check_many(asked, found)
                 return
             for nbytes in asked:
                 ptr = gpu.alloc(nbytes)
@@ -147,6 +148,10 @@ class _Allocations:
         except Exception as error:
             # A backend of many may fail when all are there.
             failed = min(len(found), len(asked) - 1)
+            if NULL in found:
+                failed = found.index(NULL)
+                # Nothing to free; what is behind it may be there.
+                found[:] = filter(None, found)
             free, total = _memory_of(gpu)
             # The driver's own call and status, where the backend put a word round them.
             why = str(error.__cause__ or error)
@@ -408,6 +413,18 @@ def _check_promise(label: str, ptr: DevicePtr, align: int, needed_by: str = "") 
     if ptr % promised:
         why = f"{label}: its address {ptr:#x} is no multiple of {promised}"
         raise BackendError(f"{why}, which {needed_by} needs" if needed_by else why)
+
+
+def _check_many(asked: list[int], found: list[DevicePtr]) -> None:
+    """Hold what a backend of many gave to what `alloc` has to give."""
+    if len(found) != len(asked):
+        why = f"{len(found)} addresses for {len(asked)} sizes"
+        raise BackendError(f"alloc_many: {why}")
+    if not all(found):
+        nbytes = asked[found.index(NULL)]
+        raise BackendError(f"alloc_many: NULL for {nbytes} bytes")
+    if {*map(type, found)} != {DevicePtr}:
+        found[:] = map(DevicePtr, found)
 
 
 def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
