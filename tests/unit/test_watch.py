@@ -53,10 +53,11 @@ def saves(
 ) -> list[tuple[str, ...]]:
     """Make watchfiles see these edits; returns the folders that it was asked for."""
     asked: list[tuple[str, ...]] = []
+    left = iter(edits)
 
     def watch(*folders: str, **_: object) -> Iterator[set[tuple[int, str]]]:
         asked.append(folders)
-        for edit in edits:
+        for edit in left:
             yield {(2, str(edit()))}
 
     module = ModuleType("watchfiles")
@@ -107,6 +108,48 @@ def test_other_files_are_let_pass(
 ) -> None:
     saves(monkeypatch, save(project / "notes.txt", "x"))
     assert run("--watch").stdout.endswith("watching 1 file, until Ctrl-C\n")
+
+
+def test_schemas_may_be_listed_and_unlisted_meanwhile(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, listed = project / "tiny.yaml", project / "pyproject.toml"
+    other = TINY.replace("tiny_arena", "other_arena").replace("TinyArena", "Other")
+    (project / "other.yaml").write_text(other)
+
+    def lists(text: str) -> Callable[[], Path]:
+        def edit() -> Path:
+            listed.write_text(text)
+            schema.write_text(schema.read_text() + "# Saved.\n")
+            return schema
+
+        return edit
+
+    both = PROJECT.replace("tiny", "other").replace('"out"', '"others"') + PROJECT
+    widen = save(project / "other.yaml", other.replace("[M, width]", "[M, 3, width]"))
+    saves(monkeypatch, lists(both), widen, lists(PROJECT), save(schema, WIDER))
+    result = run("--watch")
+    assert (result.exit_code, result.stderr) == (0, "")
+    first, second, third, last = result.stdout.split("\nsaved ")[1:]
+    assert "others: " in first and " -> " not in first
+    assert "other_arena -> other_arena: " in second
+    assert "others: " not in third
+    assert "tiny_arena -> tiny_arena: " in last
+
+
+def test_a_base_that_a_save_names_is_watched_too(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schema, base = project / "tiny.yaml", project / "bases/base.yaml"
+    base.parent.mkdir()
+    base.write_text(TINY)
+    named = "arena: {extends: bases/base.yaml, package: own_arena}\n"
+    asked = saves(monkeypatch, save(schema, named), save(base, WIDER))
+    result = run("--watch")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert asked == [(str(project),), (str(project), str(base.parent))]
+    assert "\nsaved bases/base.yaml\nchanged out/" in result.stdout
+    assert "M * width * 6" in (project / "out/sizes.py").read_text()
 
 
 def test_without_watchfiles_it_says_what_to_install(

@@ -27,29 +27,50 @@ def follow(options: ModelOptions, emit: Callable[[], Emitted]) -> None:
         raise ArenagenError(
             "--watch needs watchfiles: pip install 'arenagen[watch]'"
         ) from None
+
+    emitted = emit()
+    files = _files(emitted)
+    click.echo(f"watching {count(len(files), 'file')}, until Ctrl-C")
+    while folders := _folders(files):
+        for changes in watch(*folders, recursive=False, raise_interrupt=False):
+            saved = sorted({os.path.realpath(path) for _, path in changes} & files)
+            if not saved:
+                continue
+            click.echo(f"\nsaved {', '.join(shown_file(path) for path in saved)}")
+            try:
+                after = emit()
+                _compare(options, emitted, after)
+                emitted = after
+            except InputProblems as error:
+                print_problems(error.problems)
+            except ArenagenError as error:
+                click.echo(f"error: {error}", err=True)
+            files = _files(emitted)
+            if _folders(files) != folders:
+                break
+        else:
+            return
+
+
+def _compare(options: ModelOptions, before: Emitted, after: Emitted) -> None:
+    """Tell what changed in each schema that was there before."""
     from ..diff_report import diff_as_text
 
-    before = emit()
-    files = {os.path.realpath(path) for _, paths in before for path in paths}
-    click.echo(f"watching {count(len(files), 'file')}, until Ctrl-C")
-    folders = sorted({os.path.dirname(path) for path in files})
-    for changes in watch(*folders, recursive=False, raise_interrupt=False):
-        saved = sorted({os.path.realpath(path) for _, path in changes} & files)
-        if not saved:
-            continue
-        click.echo(f"\nsaved {', '.join(shown_file(path) for path in saved)}")
-        try:
-            after = emit()
-            for (old, _), (new, _) in zip(before, after, strict=True):
-                if old.schema != new.schema:
-                    name = new.schema.arena.package
-                    found = compared(options, old, new)
-                    click.echo(diff_as_text(name, name, found), nl=False)
-            before = after
-        except InputProblems as error:
-            print_problems(error.problems)
-        except ArenagenError as error:
-            click.echo(f"error: {error}", err=True)
+    known = {paths[0]: checked for checked, paths in before}
+    for new, paths in after:
+        old = known.get(paths[0], new)
+        if old.schema != new.schema:
+            name = new.schema.arena.package
+            found = compared(options, old, new)
+            click.echo(diff_as_text(name, name, found), nl=False)
+
+
+def _files(emitted: Emitted) -> set[str]:
+    return {os.path.realpath(path) for _, paths in emitted for path in paths}
+
+
+def _folders(files: set[str]) -> list[str]:
+    return sorted({os.path.dirname(path) for path in files})
 
 
 def shown_file(path: str) -> str:
