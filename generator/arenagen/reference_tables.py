@@ -154,12 +154,13 @@ def _parameters(parameters: Sequence[Parameter]) -> Lines:
 
 def group_table(schema: Schema) -> Lines:
     """The zeroing groups and their members."""
+    symbols = Symbols(schema)
     rows = [
         (
             anchor("group", group.name),
             code(group.method),
             code(group.rows_method or ""),
-            _group_members(schema, group.name),
+            _group_members(schema, symbols, group.name),
             text(group.doc),
         )
         for group in schema.groups
@@ -169,8 +170,8 @@ def group_table(schema: Schema) -> Lines:
         yield from table(header, rows)
 
 
-def _group_members(schema: Schema, group: str) -> str:
-    regions = region_members(schema, Symbols(schema), group)
+def _group_members(schema: Schema, symbols: Symbols, group: str) -> str:
+    regions = region_members(schema, symbols, group)
     whole = [link("buffer", each.name) for each in whole_members(schema, group)]
     parts = [f"{link('buffer', each.buffer.name)}.{each.path}" for each in regions]
     return ", ".join([*whole, *parts])

@@ -47,7 +47,6 @@ ELEMENTS = re.compile(
 ITEM = re.compile(_ITEM)
 
 _STRINGS = re.compile(STRING)
-_BRACKETS = re.compile(r"[()\[\]{}]")
 _INNER = re.compile(r"[(\[{][^()\[\]{}]*[)\]}]")
 # What black could have to touch although the line is short and whole.
 _SPACED = (",)", ",]", ",}", " )", " ]", "( ", "[ ")
@@ -94,5 +93,4 @@ def _left_open(line: str) -> int:
     bare = _STRINGS.sub("", line) if '"' in line or "'" in line else line
     if "#" in bare:
         bare = bare.partition("#")[0]
-    found = _BRACKETS.findall(bare)
-    return sum(1 if each in "([{" else -1 for each in found)
+    return sum(map(bare.count, "([{")) - sum(map(bare.count, ")]}"))
