@@ -18,6 +18,17 @@ from .ci import in_ci
 
 def main() -> None:
     """The entry point of the `arenagen` command."""
+    # Whoever closed a stream wants nothing of it.
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    try:
+        _run()
+    except KeyboardInterrupt:
+        sys.stderr.write("\nAborted!\n")
+        sys.exit(1)
+
+
+def _run() -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # A diff or a path may hold what the terminal's encoding does not.
         sys.stdout.reconfigure(errors="backslashreplace")

@@ -24,7 +24,7 @@ from click import Context
 from click.testing import CliRunner, Result
 
 import oracle
-from arenagen import __version__
+from arenagen import __version__, manifest, start
 from arenagen.cli import cli
 from arenagen.commands import bare
 from arenagen.resources import family_table
@@ -1336,17 +1336,45 @@ def test_a_bare_command_ends_well_when_nobody_reads_on(project: Path) -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
+@pytest.mark.parametrize("extra", ["", " --no-cache"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_no_reason_to_fail(
+    closed: str, extra: str, project: Path
+) -> None:
+    def shell(command: str) -> int:
+        line = f'"{sys.executable}" -m arenagen {command}{extra} {closed}'
+        return subprocess.run(line, shell=True, cwd=project, timeout=120).returncode
+
+    assert shell("generate") == 0
+    assert shell("check") == 0
+    (project / "src/tiny_arena/sizes.py").unlink()
+    assert shell("check") == 1
+    (project / "tiny.yaml").write_text(WRONG)
+    assert shell("generate") == 2
+
+
 @pytest.mark.parametrize("command", ["generate", "check"])
 def test_a_bare_command_is_interrupted(
-    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: str,
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def interrupted(**_: object) -> int:
         raise KeyboardInterrupt
 
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setattr(sys, "argv", ["arenagen", command])
     monkeypatch.setattr(bare, "check_packages", interrupted)
     monkeypatch.setattr(bare, "emit_packages", interrupted)
-    assert bare.run(command, None) == 1
-    assert capsys.readouterr() == ("", "\nAborted!\n")
+    for _ in range(2):
+        with pytest.raises(SystemExit) as exited:
+            start.main()
+        assert exited.value.code == 1
+        assert capsys.readouterr() == ("", "\nAborted!\n")
+        # The next one comes before the command is loaded.
+        monkeypatch.setattr(manifest, "tool", interrupted)
 
 
 def test_the_command_and_the_module_are_the_same() -> None:

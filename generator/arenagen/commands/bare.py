@@ -6,8 +6,6 @@ nothing to parse.
 
 from __future__ import annotations
 
-import sys
-
 from .checking import check_packages
 from .emitting import emit_packages
 from .outcome import Misuse, exit_code
@@ -29,9 +27,6 @@ def run(command: str, tool: str | None) -> int | None:
         return exit_code(work)
     except Misuse:
         return None
-    except KeyboardInterrupt:
-        sys.stderr.write("\nAborted!\n")
-        return 1
     except BrokenPipeError:
         # Nobody reads on.
         return 1
