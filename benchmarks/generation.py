@@ -20,9 +20,9 @@ output = "arena"
 COUNT = 11
 # What is left when black, jinja2, jsonschema and click are not called.
 _REST = (
-    "loading yaml is 1 P, what we use of the standard library 1.5 P, the 80 modules of "
+    "Python and what we use of its library are 2.5 P, loading yaml 1 P, the modules of "
     "arenagen 2 P; reading and checking 2,000 lines of YAML is 3 P, lowering and "
-    "rendering them 6 P."
+    "rendering them 6 P. Templates kept as they are once read would save 0.3 P."
 )
 
 
@@ -87,6 +87,11 @@ def _rows(project: Path) -> list[Row]:
             14,
             why=_REST,
         ),
-        row("`--help`", ["--help"], 4.5, why="loading click is 3.7 P"),
+        row(
+            "`--help`",
+            ["--help"],
+            4.5,
+            why="loading click is 2.6 P.",
+        ),
         row("`--version`", ["--version"], 4.5),
     ]

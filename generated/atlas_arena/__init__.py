@@ -4,7 +4,8 @@
 and every layer.
 
 `ModelConfig` says what the model is, `BufferSizes.from_config` what each buffer takes,
-and `BufferArena` holds them on a device. Importing this package needs no GPU.
+and `BufferArena` holds them on a device. The module `sweep` sizes many limits at once.
+Importing this package needs no GPU.
 """
 
 from importlib import import_module

@@ -13,7 +13,10 @@ from .runtime.shard import split_heads, split_kv_heads
 
 
 class ModelConfig(Record):
-    """A model, as far as its buffers depend on it. Counts and widths are elements."""
+    """A model, as far as its buffers depend on it. Counts and widths are elements.
+
+    It never changes; `_replace` gives another one.
+    """
 
     model_type: str
     """Model family, as config.json spells it."""

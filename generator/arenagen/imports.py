@@ -7,8 +7,7 @@ from collections import defaultdict
 from functools import cache
 
 from .plan import import_key
-
-_WIDTH = 88
+from .settled import WIDTH
 
 
 class Imports:
@@ -64,6 +63,6 @@ def _statement(module: str, names: list[str]) -> str:
         # What ruff says of it depends on its version.
         return f"from {module} import *  # noqa: F403, RUF100"
     line = f"from {module} import {', '.join(names)}"
-    if len(line) <= _WIDTH:
+    if len(line) <= WIDTH:
         return line
     return "\n".join([f"from {module} import (", *(f"    {n}," for n in names), ")"])

@@ -7,14 +7,15 @@ nothing; what they print is decided here and there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 
 from .chunks import MAX_LINES, chunks
 from .formula import Expr, quote, spell
 from .imports import Imports
 from .lower_buffers import BufferLowering
 from .lower_config import ConfigLowering
-from .lower_scope import CHECKS, MODULES, PYTHON_TYPES, python_literal
+from .lower_imports import import_chunk, import_places, import_whole
+from .lower_scope import MODULES, PYTHON_TYPES, python_literal
 from .lower_sizes import SizeLowering
 from .lower_sweep import SweepLowering
 from .model import Buffer, Limit, Schema, Trim
@@ -51,8 +52,9 @@ class _ArenaLowering(BufferLowering):
             for _, modules in lowered:
                 _update(self.modules, modules, MODULES)
             whole = self.whole(views, schema)
-            _import_places(self.modules["arena"], whole.groups)
-            return replace(whole, imports=self.imports())
+            import_places(self.modules["arena"], whole.groups)
+            import_whole(self.modules, schema, ())
+            return replace(whole, imports=_lines(self.modules, MODULES))
         for _, modules in lowered:
             _update(self.modules, modules, set(MODULES) - CHUNKED)
         whole = self.whole(views, replace(schema, buffers=()))
@@ -60,11 +62,12 @@ class _ArenaLowering(BufferLowering):
             self.chunk(whole, number, run, lowered[run])
             for number, run in enumerate(runs, start=1)
         )
+        import_whole(self.modules, schema, parts)
         return replace(
             whole,
             groups=tuple(_joined(each, parts) for each in whole.groups),
             chunks=parts,
-            imports=self.imports(parts),
+            imports=_lines(self.modules, MODULES),
         )
 
     def alone(self, buffer: Buffer) -> tuple[BufferView, dict[str, Imports]]:
@@ -109,8 +112,8 @@ class _ArenaLowering(BufferLowering):
             size_statements=tuple(lines(code.statements, 4)),
             sweep=sweep,
         )
-        self.chunk_imports(own, view)
-        return replace(view, imports={name: own[name].lines() for name in CHUNKED})
+        import_chunk(own, view)
+        return replace(view, imports=_lines(own, CHUNKED))
 
     def whole(self, buffers: tuple[BufferView, ...], sized: Schema) -> ArenaView:
         """The plan of the modules that are for all buffers; it imports nothing yet.
@@ -192,143 +195,6 @@ class _ArenaLowering(BufferLowering):
         label = info.label.replace("%", "%%")
         return f"{label}: " + ", ".join(parts), tuple(arguments)
 
-    def chunk_imports(self, modules: dict[str, Imports], chunk: ArenaView) -> None:
-        """Import what the modules of a run of the buffers need besides."""
-        number = chunk.number
-        arena = modules["arena"]
-        arena.add("runtime.device", "DevicePtr")
-        if number > 1:
-            before = f"{chunk.class_name} as _{chunk.class_name}"
-            arena.add(f"arena_{number - 1}", before)
-        listed = any(group.buffers for group in chunk.groups)
-        if listed:
-            arena.add("sizes", "BufferSizes")
-        if listed or chunk.checksums:
-            arena.add("runtime.memory", "Member")
-        if chunk.filled:
-            arena.add("runtime.backend", "GpuBackend")
-            arena.add("runtime.fill", "fill")
-        _import_places(arena, chunk.groups)
-        modules["buffers"].add("runtime.info", "BufferInfo")
-        modules["shapes"].add(f"buffers_{number}", "BUFFERS")
-        modules["shapes"].add("config", "ModelConfig")
-        modules["shapes"].add("levers", "Levers")
-        modules["shapes"].add("target", "Target")
-        sizes = modules["sizes"]
-        sizes.add("config", "ModelConfig")
-        sizes.add("levers", "Levers")
-        sizes.add("target", "Target")
-        # No name of a schema begins with a `_`.
-        sizes.add("runtime.sizes", "Size as _Size")
-        if number == 1:
-            sizes.add("runtime.sizes", "SizeRecord as _SizeRecord")
-        else:
-            sizes.add(f"sizes_{number - 1}", "BufferSizes as _BufferSizes")
-        modules["uses"].add("inputs", "Inputs")
-        modules["uses"].add("runtime.device", "DevicePtr")
-        modules["uses"].add("runtime.pointer", "Part")
-
-    def imports(self, chunks: Sequence[ArenaView] = ()) -> dict[str, tuple[str, ...]]:
-        """The imports of every module, of those that join the chunks too."""
-        modules = self.modules
-        for each in chunks:
-            end = each.suffix
-            modules["buffers"].add(f"buffers{end}", f"BUFFERS as _BUFFERS{end}")
-            shapes = f"buffer_shapes as _buffer_shapes{end}"
-            modules["shapes"].add(f"shapes{end}", shapes)
-            modules["sizes"].add(f"sizes{end}", f"sizes as _sizes{end}")
-            order = f"SLAB_ORDER as _SLAB_ORDER{end}"
-            modules["arena"].add(f"arena{end}", order)
-            for group in each.region_groups:
-                entries = f"{group.entries} as {group.entries}{end}"
-                modules["arena"].add(f"arena{end}", entries)
-            columns = f"sweep_columns as _sweep_columns{end}"
-            modules["sweep_columns"].add(f"sweep_columns{end}", columns)
-            if each.pointers:
-                modules["pointers"].add(f"pointers{end}", "*")
-                modules["uses"].add(f"uses{end}", "*", f"USES as _USES{end}")
-        sizes = modules["sizes"]
-        sizes.add("buffers", "BUFFERS")
-        sizes.add("config", "ModelConfig")
-        sizes.add("levers", "Levers")
-        sizes.add("runtime.info", "impossible_size")
-        sizes.add("runtime.numeric", "MAX_SIZE", "check_int")
-        sizes.add("target", "DEFAULT_TARGET", "Target")
-        sweep = modules["sweep"]
-        sweep.add("config", "ModelConfig")
-        sweep.add("levers", "Levers")
-        sweep.add(
-            "runtime.sweep", "Array", "Limit", "SizesSweep", "Sweep", "SweepError"
-        )
-        sweep.add("sizes", "BufferSizes")
-        sweep.add("sweep_columns", "sweep_columns")
-        sweep.add("target", "DEFAULT_TARGET", "Target")
-        modules["sweep_columns"].add("runtime", "columns as _columns")
-        modules["buffers"].add("runtime.info", "BufferInfo")
-        if chunks:
-            last = f"sizes{chunks[-1].suffix}"
-            sizes.add(last, "BufferSizes as _BufferSizes")
-            sizes.add("runtime.sizes", "Size as _Size")
-        else:
-            modules["shapes"].add("buffers", "BUFFERS")
-        modules["shapes"].add("config", "ModelConfig")
-        modules["shapes"].add("levers", "Levers")
-        modules["shapes"].add("target", "Target")
-        inputs = modules["inputs"]
-        inputs.add("config", "ModelConfig")
-        inputs.add("levers", "Levers")
-        inputs.add("runtime.numeric", "check_int")
-        inputs.add("target", "Target")
-        uses = modules["uses"]
-        uses.add("buffers", "BUFFERS")
-        uses.add("config", "ModelConfig")
-        uses.add("inputs", "Inputs")
-        uses.add("levers", "Levers")
-        uses.add("runtime.device", "NULL", "DevicePtr")
-        uses.add("runtime.errors", "ConfigError", "spelling_hint")
-        uses.add("runtime.pointer", "Part")
-        uses.add("runtime.numeric", "check_size")
-        uses.add("sizes", "BufferSizes")
-        uses.add("target", "DEFAULT_TARGET", "Target")
-        for module in ("config", "levers", "target"):
-            modules[module].add("runtime.record", "Record")
-        if self.schema.target:
-            modules["target"].add("runtime.numeric", "check_int")
-        for field in self.schema.config:
-            modules["config"].add("runtime.numeric", CHECKS[field.type])
-        arena = modules["arena"]
-        arena.add("buffers", "BUFFERS")
-        arena.add("config", "ModelConfig")
-        arena.add("levers", "Levers")
-        arena.add("runtime.backend", "GpuBackend", "Stream")
-        arena.add("runtime.debug", "Debug", "Guards", "Overrun", "guard_bytes")
-        arena.add("runtime.device", "DevicePtr")
-        arena.add("runtime.errors", "ConfigError", "ReleasedError", "ReleaseError")
-        arena.add("runtime.errors", "format_bytes", "spelling_hint")
-        arena.add("inputs", "Inputs")
-        arena.add("runtime.numeric", "check_int")
-        arena.add("runtime.memory", "Member", "Placement", "Places")
-        arena.add("runtime.memory", "new_clear", "new_memory")
-        if self.schema.groups:
-            arena.add("runtime.memory", "ZeroPlan", "ZeroRange")
-        if any(buffer.zero_regions for buffer in self.schema.buffers):
-            arena.add("runtime.regions", "region_runs")
-        arena.add("runtime.tensor", "TensorView")
-        arena.add("runtime.view", "shape_of_view", "view_device")
-        arena.add("shapes", "Shapes", "buffer_shapes")
-        arena.add("sizes", "BufferSizes")
-        arena.add("target", "DEFAULT_TARGET", "Target")
-        arena.add("uses", "USES", "required_bytes")
-        if any(buffer.carve for buffer in self.schema.buffers):
-            arena.add("runtime.device", "NULL")
-            arena.add("runtime.slab", "Slab")
-        if chunks:
-            name = self.schema.arena.class_name
-            arena.add(f"arena{chunks[-1].suffix}", f"{name} as _{name}")
-        elif any(buffer.init is not None for buffer in self.schema.buffers):
-            arena.add("runtime.fill", "fill")
-        return {name: modules[name].lines() for name in MODULES}
-
 
 def _update(
     modules: dict[str, Imports], own: dict[str, Imports], names: Collection[str]
@@ -338,11 +204,10 @@ def _update(
             modules[name].update(imports)
 
 
-def _import_places(arena: Imports, groups: Iterable[GroupView]) -> None:
-    """Import what lays the regions of zeroing groups out."""
-    for group in groups:
-        for region in group.regions:
-            arena.add("uses", region.place)
+def _lines(
+    modules: dict[str, Imports], names: Iterable[str]
+) -> dict[str, tuple[str, ...]]:
+    return {name: modules[name].lines() for name in names}
 
 
 def _joined(group: GroupView, chunks: Iterable[ArenaView]) -> GroupView:

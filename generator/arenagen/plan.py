@@ -649,8 +649,8 @@ class ArenaView:
         return (
             self.doc,
             "`ModelConfig` says what the model is, `BufferSizes.from_config` what each "
-            f"buffer takes, and `{self.class_name}` holds them on a device. Importing "
-            "this package needs no GPU.",
+            f"buffer takes, and `{self.class_name}` holds them on a device. The module "
+            "`sweep` sizes many limits at once. Importing this package needs no GPU.",
         )
 
     @property

@@ -28,6 +28,7 @@ from .formula import (
 from .model import (
     Buffer,
     Bytes,
+    Extent,
     Formula,
     Layout,
     LayoutCall,
@@ -143,22 +144,17 @@ class Series:
     def _shapes(self, buffer: Buffer) -> dict[int, tuple[str, str, list[Each] | None]]:
         """By the place of a use: its name, the element type, and the dimensions."""
         kind = buffer.dtype.name if buffer.dtype else ""
-        extents: list[tuple[int, str, SingleExtent]] = []
+
+        def shape(name: str, extent: Extent) -> tuple[str, str, list[Each] | None]:
+            if not isinstance(extent, Shape):
+                return name, kind, None
+            dims = [self._each(dim.expr, {}) for dim in extent.dims]
+            return name, extent.dtype.name, dims
+
+        found = {-1: shape("", buffer.extent)}
         if isinstance(buffer.extent, Uses):
-            found: dict[int, tuple[str, str, list[Each] | None]] = {
-                -1: ("", kind, None)
-            }
-            items = enumerate(buffer.extent.items)
-            extents = [(place, use.name, use.extent) for place, use in items]
-        else:
-            found = {}
-            extents = [(-1, "", buffer.extent)]
-        for place, name, extent in extents:
-            if isinstance(extent, Shape):
-                dims = [self._each(dim.expr, {}) for dim in extent.dims]
-                found[place] = name, extent.dtype.name, dims
-            else:
-                found[place] = name, kind, None
+            for place, use in enumerate(buffer.extent.items):
+                found[place] = shape(use.name, use.extent)
         return found
 
     def _extent(self, extent: SingleExtent, local: Locals) -> Each:

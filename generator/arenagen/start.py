@@ -10,7 +10,7 @@ import atexit
 import gc
 import os
 import sys
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 
 from . import __version__
 from .ci import in_ci
@@ -19,8 +19,8 @@ from .ci import in_ci
 def main() -> None:
     """The entry point of the `arenagen` command."""
     # Whoever closed a stream wants nothing of it.
-    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115
-    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+    sys.stdout = sys.stdout or StringIO()
+    sys.stderr = sys.stderr or StringIO()
     try:
         _run()
     except KeyboardInterrupt:

@@ -979,6 +979,23 @@ def test_a_key_that_no_field_needs_is_not_emitted() -> None:
     assert "vocab_size" not in repr(view)
 
 
+def test_a_key_of_a_base_is_read_as_its_own_family_has_it(tmp_path: Path) -> None:
+    text = (
+        f"{SMALL}      depth: {{required: 8 // hidden_size > 1}}\n"
+        "  loose:\n    doc: Any.\n    extends: tiny\n    model_types: [loose]\n"
+        "    keys: {hidden_size: {required: true}}\n"
+    )
+    schema, table = load(ARENA, "arena.yaml"), load_families(text, "small.yaml")
+    view = lower_families(table, schema)
+    tiny, loose = (" ".join(each.arguments) for each in view.families)
+    assert "required=8 // hidden_size > 1" in tiny
+    assert "required=floordiv(8, hidden_size, " in loose
+    emitted = emit(tmp_path, "emitted_loose", schema, table)
+    assert emitted({"model_type": "tiny", "hidden_size": 8}).depth == 0
+    with pytest.raises(ValueError, match="depth: 8 // hidden_size"):
+        emitted({"model_type": "loose", "hidden_size": 0})
+
+
 def test_a_name_that_a_plain_field_reads_needs_no_warning(tmp_path: Path) -> None:
     text = f"size_keys: [rotary, heads]\n{SMALL}"
     schema, table = load(ARENA, "arena.yaml"), load_families(text, "small.yaml")

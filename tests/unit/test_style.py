@@ -240,6 +240,8 @@ def test_blank_lines_are_those_of_black(text: str, expected: str | None) -> None
         f"x = f(a, b if c else d, g({'m' * 40}, {'n' * 50}))",
         f"def f(self, *, {'m' * 40}: int, {'n' * 40}: int) -> T[int, str]: ...",
         "x = (1,)",
+        f"import a\nfrom b import {'m' * 40}, {'n' * 40}\nimport c\n\nx = c",
+        "x = (a + b) * c\ny = (a + b)\nz = (a + b) * f(c)",
     ],
 )
 def test_a_long_line_is_broken_as_black_does(text: str) -> None:
