@@ -235,7 +235,10 @@ def _locked(folder: Path) -> Iterator[None]:
     if fcntl is None or not os.path.isdir(folder):
         yield
         return
-    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise DiskError(f"{folder}: cannot be read: {error.strerror}") from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -390,10 +393,16 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _stages(folder: Path) -> Iterator[str]:
     """The folders that killed runs left."""
-    if os.path.isdir(folder):
-        for path in folder.iterdir():
-            if _STAGE.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
-                yield path.name
+    if not os.path.isdir(folder):
+        return
+    try:
+        names = os.listdir(folder)
+    except OSError as error:
+        raise DiskError(f"{folder}: cannot be read: {error.strerror}") from None
+    for name in names:
+        path = folder / name
+        if _STAGE.fullmatch(name) and path.is_dir() and not path.is_symlink():
+            yield name
 
 
 def _has_mark(path: Path) -> bool:

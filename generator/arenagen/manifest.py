@@ -117,10 +117,14 @@ def _paths(packages: list[Package]) -> Iterator[str]:
 
 def _installed() -> Iterator[str]:
     for folder in sys.path:
-        if os.path.isdir(folder):
-            for name in os.listdir(folder):
-                if name.endswith(".dist-info") and name.startswith(_DEPENDENCIES):
-                    yield name
+        try:
+            names = os.listdir(folder)
+        except OSError:
+            # No folder, or one that Python finds nothing in either.
+            continue
+        for name in names:
+            if name.endswith(".dist-info") and name.startswith(_DEPENDENCIES):
+                yield name
 
 
 def _below(folder: str, ending: str) -> Iterator[str]:

@@ -36,6 +36,11 @@ def _run() -> None:
     if arguments == ["--version"]:
         sys.stdout.write(f"arenagen, version {__version__}\n")
         return
+    try:
+        os.getcwd()
+    except OSError as error:
+        sys.stderr.write(f"error: the working folder: {error.strerror}\n")
+        sys.exit(2)
     if arguments in (["generate"], ["check"], ["check", "--full"]):
         code = _listed(*arguments)
         if code is not None:

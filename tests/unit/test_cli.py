@@ -1354,6 +1354,16 @@ def test_closed_streams_are_no_reason_to_fail(
     assert shell("generate") == 2
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no folder in use can be removed")
+@pytest.mark.parametrize("arguments", ["generate", "check --no-cache", "lint a.yaml"])
+def test_a_working_folder_that_is_gone_is_told(arguments: str, here: Path) -> None:
+    (here / "gone").mkdir()
+    line = f'cd gone && rmdir ../gone && "{sys.executable}" -m arenagen {arguments}'
+    done = subprocess.run(line, shell=True, cwd=here, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "error: the working folder: No such file or directory\n"
+
+
 @pytest.mark.parametrize("command", ["generate", "check"])
 def test_a_bare_command_is_interrupted(
     command: str,

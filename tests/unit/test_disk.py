@@ -610,6 +610,19 @@ def test_a_folder_that_cannot_be_searched_is_named(
     )
 
 
+@pytest.mark.parametrize("method", ["open", "listdir"])
+def test_a_package_that_cannot_be_listed_is_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    before = snapshot(folder)
+    with monkeypatch.context() as patch:
+        refuse(patch, os, method, folder)
+        with pytest.raises(DiskError) as raised:
+            disk.write(folder, FILES)
+        assert str(raised.value) == f"{folder}: cannot be read: Permission denied"
+    assert snapshot(folder) == before
+
+
 # Failing half way: every file is whole, the package can be imported, the next run
 # heals.
 

@@ -268,6 +268,23 @@ def test_a_check_that_holds_leaves_notes(project: Path, answer: Answer) -> None:
     assert answer() is not None
 
 
+def test_a_folder_of_the_path_may_be_closed(
+    project: Path, answer: Answer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, closed = os.listdir, str(project / "closed")
+
+    def listdir(folder: str) -> list[str]:
+        if folder == closed:
+            raise PermissionError(13, "Permission denied", folder)
+        return real(folder)
+
+    (project / "closed").mkdir()
+    monkeypatch.setattr(os, "listdir", listdir)
+    monkeypatch.setattr(sys, "path", [closed, *sys.path])
+    run("check")
+    assert answer() is not None
+
+
 def test_warnings_are_told_each_time(project: Path, answer: Answer) -> None:
     (project / CACHE).unlink()
     text = TINY.replace("buffers:", "  odd: {doc: Read nowhere.}\nbuffers:")
