@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from .formula import quote
+from .naming import region_entries
 from .plan_parts import (
     ParameterView,
     RegionView,
@@ -390,7 +391,7 @@ class GroupView:
     @property
     def entries(self) -> str:
         """The constant that lists the regions."""
-        return f"_{self.method.upper()}_REGIONS"
+        return region_entries(self.method)
 
     @property
     def leading(self) -> tuple[str, ...]:
