@@ -262,7 +262,8 @@ def _lives(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
             bare(model),
             1.50,
             COUNT,
-            f"{_LIFE} As from sizes, and the sizes are computed.",
+            f"{_LIFE} As from sizes, and the sizes are computed: who has them already "
+            "takes `from_sizes`.",
         ),
     ]
 

@@ -327,6 +327,13 @@ def check_made_names(symbols: Symbols) -> Iterator[Problem]:
 def _made(schema: Schema) -> Iterator[tuple[str, str, Span]]:
     arena = schema.arena
     yield arena.class_name, "the class of the arena", arena.places["class"]
+    with_regions = {
+        member.group for buffer in schema.buffers for member in buffer.zero_regions
+    }
+    for group in schema.groups:
+        if group.name in with_regions:
+            what = f"the regions of the group `{group.name}`"
+            yield naming.region_entries(group.method), what, group.places["method"]
     for layout in schema.layouts:
         of = f"of the layout `{layout.name}`"
         yield naming.layout_class(layout.name), f"the class {of}", layout.span

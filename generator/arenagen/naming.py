@@ -363,6 +363,11 @@ class Locals:
         return name
 
 
+def region_entries(method: str) -> str:
+    """The constant that lists the regions which a zeroing method clears."""
+    return f"_{method.upper()}_REGIONS"
+
+
 def bytes_accessor(buffer: str) -> str:
     """The accessor of a buffer's allocated bytes."""
     return f"{buffer}_bytes"

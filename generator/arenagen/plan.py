@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 
 from .formula import quote
+from .naming import region_entries
 from .plan_parts import (
     ParameterView,
     RegionView,
@@ -390,7 +391,7 @@ class GroupView:
     @property
     def entries(self) -> str:
         """The constant that lists the regions."""
-        return f"_{self.method.upper()}_REGIONS"
+        return region_entries(self.method)
 
     @property
     def leading(self) -> tuple[str, ...]:
@@ -724,16 +725,17 @@ class ArenaView:
         return tuple(each for each in self.chunks if each.pointers)
 
     @property
-    def pointer_exports(self) -> tuple[str, ...]:
-        """Names of the pointer classes of a chunk, in isort's order."""
+    def pointer_exports(self) -> str:
+        """Names of the pointer classes of a chunk, as `__all__` lists them."""
         names = [each.class_name for each in self.pointers if self.number]
-        return tuple(sorted(names, key=isort_key))
+        return ", ".join(map(quote, sorted(names, key=isort_key)))
 
     @property
-    def part_exports(self) -> tuple[str, ...]:
-        """Names of a chunk's records and placing functions, in isort's order."""
+    def part_exports(self) -> str:
+        """Names of a chunk's records and placing functions, as `__all__` lists them."""
         names = [*self.records, *(each.place for each in self.parts)]
-        return tuple(sorted(names if self.number else (), key=isort_key))
+        names = sorted(names if self.number else (), key=isort_key)
+        return ", ".join(map(quote, names))
 
     @property
     def pointers_with_uses(self) -> tuple[PointerView, ...]:
