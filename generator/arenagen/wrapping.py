@@ -56,23 +56,24 @@ def docstring(text: str | tuple[str, ...], indent: int) -> str:
     paragraphs = [text] if isinstance(text, str) else [each for each in text if each]
     pad = " " * indent
     escaped = [_escape(each) for each in paragraphs]
-    # Black keeps a quote at the end apart from those behind it.
-    line = escaped[0] + " " * escaped[0].endswith('"')
+    # Black keeps a quote at the start or the end apart from those of the string.
+    lead = " " * escaped[0].startswith('"')
+    line = lead + escaped[0] + " " * escaped[0].endswith('"')
     if len(escaped) == 1 and len(line) <= WIDTH - indent - 6:
         return f'"""{line}"""'
     lines: list[str] = []
     for place, paragraph in enumerate(escaped):
-        width = WIDTH - indent - (3 if place == 0 else 0)
+        width = WIDTH - indent - (3 + len(lead) if place == 0 else 0)
         if place and not _continues(paragraphs[place - 1], paragraphs[place]):
             lines.append("")
         lines += wrapped(paragraph, width)
     if len(lines) == 1:
         # Black sets the quotes behind a line that is alone, which leaves less room.
-        lines = wrapped(lines[0], WIDTH - indent - 7)
+        lines = wrapped(lines[0], WIDTH - indent - 7 - len(lead))
     if len(lines) == 1:
         return f'"""{line}"""'
     body = "\n".join([pad + line if line else "" for line in lines]).lstrip()
-    return f'"""{body}\n{pad}"""'
+    return f'"""{lead}{body}\n{pad}"""'
 
 
 def _continues(before: str, after: str) -> bool:

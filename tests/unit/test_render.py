@@ -113,11 +113,12 @@ def test_black_keeps_a_docstring(text: str) -> None:
 
 @pytest.mark.parametrize("indent", [4, 8])
 @pytest.mark.parametrize("end", [".", '"', "'", "\\"])
+@pytest.mark.parametrize("start", ["", '"', '""', '"""', "'", "\\"])
 def test_a_docstring_about_as_long_as_a_line_is_in_black_s_form(
-    end: str, indent: int
+    start: str, end: str, indent: int
 ) -> None:
     for length in range(60, 100):
-        text = ("word " * 20)[: length - 2] + "x" + end
+        text = start + ("word " * 20)[: length - 2] + "x" + end
         owner = "class A:\n" + "    class B:\n" * (indent == 8)
         for one in (text, text.replace(" ", "-")):
             found = docstring(one, indent)
@@ -166,6 +167,7 @@ def test_an_argument_is_its_text_in_a_docstring(text: str) -> None:
     [
         ("A sentence.", 4, '"""A sentence."""'),
         ('It says "no"', 4, r'"""It says "no\" """'),
+        ('"No" it says', 4, '""" "No" it says"""'),
         ('A """ in it', 4, r'"""A \"\"\" in it"""'),
         ('"""', 4, r'"""\"\"\" """'),
         ("Ends with \\", 4, r'"""Ends with \\"""'),
