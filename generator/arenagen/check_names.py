@@ -81,6 +81,11 @@ def check_identifiers(symbols: Symbols) -> Iterator[Problem]:
         bad = naming.bad_attribute if name in apart else naming.bad_identifier
         if why := bad(name):
             yield _bad_name(name, why, span)
+    exports: tuple[Named, ...] = (*schema.constants, *schema.functions)
+    for exported in exports:
+        if exported.name in naming.LATE_MODULES - naming.MODULE_NAMES:
+            why = "is a module of the package"
+            yield _bad_name(exported.name, why, exported.span)
     for name, span in (*_parts(schema), (arena.package, arena.places["package"])):
         if why := naming.bad_member(name):
             yield _bad_name(name, why, span)

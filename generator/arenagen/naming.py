@@ -260,6 +260,9 @@ MODULE_NAMES = frozenset(
         "sweep_totals",
     }
 )
+# Modules that are imported on use. The package then has them under their names, in the
+# place of a constant or a function that it exports under one of those.
+LATE_MODULES = frozenset({"checks", "families", "sweep", "sweep_columns"})
 # Words that YAML reads as values, so that no formula could read them as names.
 YAML_WORDS = frozenset({"false", "null", "true"})
 # One-letter names that read as a digit.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import chdir
@@ -279,6 +280,21 @@ def test_every_name_of_the_emitted_code_is_closed_to_schemas(
     apart = {"annotations", "config_from_hf", "*"}
     assert found - own - apart <= closed
     assert set(plan.PUBLIC) <= closed
+
+
+def test_every_module_that_is_imported_on_use_is_closed_to_exports() -> None:
+    code = "import metrale_arena, sys; print(*sys.modules)"
+    folder = ROOT / "generated"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    modules = {path.stem for path in (folder / "metrale_arena").glob("*.py")}
+    loaded = {name.removeprefix("metrale_arena.") for name in done.stdout.split()}
+    assert modules - loaded - {"__init__"} == naming.LATE_MODULES
 
 
 def test_every_private_name_of_the_arena_is_closed_to_groups() -> None:
