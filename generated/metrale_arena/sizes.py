@@ -480,14 +480,14 @@ class BufferSizes(NamedTuple):
         if levers.attn_decode_splitk == SPLITK_LEGACY:
             splitk_slots = max(target.sm_count, 1)
         else:
-            max_num_attention_heads_1 = max(num_attention_heads, 1)
+            at_least_1_num_attention_heads = max(num_attention_heads, 1)
             auto_splits = min(
-                max(-(-(2 * target.sm_count) // max_num_attention_heads_1), 1),
+                max(-(-(2 * target.sm_count) // at_least_1_num_attention_heads), 1),
                 SPLITK_MAX_SPLITS,
             )
             splitk_slots = (
                 max(meta_rows, 1)
-                * max_num_attention_heads_1
+                * at_least_1_num_attention_heads
                 * (
                     auto_splits
                     if levers.attn_decode_splitk == SPLITK_AUTO

@@ -52,7 +52,7 @@ class SweepLowering(ExtentLowering):
         for _, inside in functions:
             self.note(imports, _exprs(inside))
         view = SweepView(
-            body=(*lines(definitions, 4), "", *lines(statements, 4)),
+            body=_paragraphs(definitions, statements),
             trims=tuple(map(_trim, self.schema.trims, gates)),
             functions=tuple(
                 SweepFunctionView(
@@ -161,6 +161,14 @@ class SweepLowering(ExtentLowering):
                         imports.add("layouts", node.name)
                     elif node.name in self.symbols.functions:
                         imports.add("functions", node.name)
+
+
+def _paragraphs(*parts: tuple[Statement, ...]) -> tuple[str, ...]:
+    """The lines of a function's body, a blank line behind each part that has any."""
+    body: list[str] = []
+    for part in filter(None, parts):
+        body += [*lines(part, 4), ""]
+    return tuple(body)
 
 
 def _private(name: str) -> str:

@@ -26,10 +26,14 @@ Path: TypeAlias = tuple[tuple[int, Slot], ...]
 
 
 class Reader(NamedTuple):
-    """Where a term is read; `maybe` where a condition inside a formula decides."""
+    """Where a term is read; `maybe` where a condition inside a formula decides.
+
+    `whole` where it is all that a statement assigns.
+    """
 
     path: Path
     maybe: bool
+    whole: bool = False
 
 
 class _Step:
@@ -106,9 +110,14 @@ class _Sharing:
         factor_out(self.terms, parents, [*reads, *((node, 0) for node in ends)])
         for block, steps in enumerate(self.blocks):
             for place, step in enumerate(steps.steps):
-                self.note(step.node, self.inside(block, (_STATEMENTS, place)))
+                reader = Reader(
+                    self.inside(block, (_STATEMENTS, place)),
+                    maybe=False,
+                    whole=isinstance(step.statement, Assign),
+                )
+                self.note(step.node, reader)
         for place, node in enumerate(ends):
-            self.note(node, self.inside(0, (_TRIMS, place)))
+            self.note(node, Reader(self.inside(0, (_TRIMS, place)), False))
         self.rank = {node: at for at, node in enumerate(self.terms.below(roots))}
         for node in reversed(self.rank):
             self.settle(node)
@@ -140,15 +149,15 @@ class _Sharing:
     def inside(self, block: int, slot: Slot) -> Path:
         return (*self.blocks[block].path, (block, slot))
 
-    def note(self, node: Node, path: Path, maybe: bool = False) -> None:
+    def note(self, node: Node, reader: Reader) -> None:
         """Remember where a term is read, unless nothing depends on it."""
         if node in self.terms.names or self.terms[node].parts:
-            self.readers[node].append(Reader(path, maybe))
+            self.readers[node].append(reader)
 
     def pass_on(self, node: Node, reader: Reader) -> None:
         """Note the readers of the parts where the term itself is computed."""
         for part, maybe in self.terms.conditional(node):
-            self.note(part, reader.path, reader.maybe or maybe)
+            self.note(part, Reader(reader.path, reader.maybe or maybe))
 
     def settle(self, node: Node) -> None:
         """Decide where a term is computed, all its readers being known."""
@@ -183,14 +192,14 @@ class _Sharing:
     def part(self, node: Node, path: Path) -> None:
         """Compute each side of a conditional definition in a block of its own."""
         condition, *sides = self.terms[node].parts
-        self.note(condition, path)
+        self.note(condition, Reader(path, False))
         for side in sides:
             block = len(self.blocks)
             self.sides[node] += (block,)
             self.parted.add(block)
             value = Assign(self.terms.names[node], Int(0))
             self.blocks.append(_Block(path, [_Step(value, side)]))
-            self.note(side, self.inside(block, (_STATEMENTS, 0)))
+            self.note(side, Reader(self.inside(block, (_STATEMENTS, 0)), False, True))
 
     def is_worth_a_local(self, node: Node) -> bool:
         """Whether a term costs more than reading a local."""
@@ -212,10 +221,7 @@ class _Sharing:
             served = [each for each in readers if each.path[depth][1] >= first]
             if len(served) > 1:
                 self.places[node][block] = first
-                step = self.step(block, first)
-                if not (
-                    step and step.node == node and isinstance(step.statement, Assign)
-                ):
+                if not self.is_readable(node, block, first, served):
                     self.blocks[block].hoisted[first].append(node)
                 yield Reader(self.inside(block, first), False)
                 readers = [each for each in readers if each.path[depth][1] < first]
@@ -227,6 +233,34 @@ class _Sharing:
                 below[reader.path[depth + 1][0]].append(reader)
         for inner, its in below.items():
             yield from self.hoist(node, inner, depth + 1, its) if len(its) > 1 else its
+
+    def is_readable(
+        self, node: Node, block: int, slot: Slot, readers: Iterable[Reader]
+    ) -> bool:
+        """Whether the readers of a term read it by the name assigned at a place.
+
+        Others than the buffer's own statements do for their whole value only: a size
+        that is a part of another one by chance would look like what it depends on.
+        """
+        step = self.step(block, slot)
+        if not (step and step.node == node and isinstance(step.statement, Assign)):
+            return False
+        own = self.owner(block, slot)
+        return all(each.whole or self.owner(*each.path[-1]) == own for each in readers)
+
+    def owner(self, block: int, slot: Slot) -> tuple[int, Slot]:
+        """The place of the statement that the one at a place is for.
+
+        The locals of a buffer stand before it.
+        """
+        kind, place = slot
+        if kind == _STATEMENTS:
+            steps = self.blocks[block].steps
+            for later in range(place, len(steps)):
+                statement = steps[later].statement
+                if isinstance(statement, Assign) and not statement.local:
+                    return block, (kind, later)
+        return block, slot
 
     def step(self, block: int, slot: Slot) -> _Step | None:
         """The statement at a place, if there is one."""
@@ -272,14 +306,19 @@ class _Sharing:
     def before(self, path: Path) -> Iterator[Statement]:
         """The locals of terms that are first read at a place."""
         block, slot = path[-1]
+        step = self.step(block, slot)
         for node in sorted(self.blocks[block].hoisted[slot], key=self.rank.__getitem__):
+            whose = ""
+            labels: tuple[str, ...] = ()
+            if step and isinstance(step.statement, Assign):
+                if step.node == node:
+                    labels = step.statement.labels
+                else:
+                    whose = step.statement.name
             if node not in self.made:
-                step = self.step(block, slot)
-                owner = step.statement if step else None
-                whose = owner.name if isinstance(owner, Assign) else ""
                 best = term_name(self.terms, node) or naming.part(whose)
                 self.made[node] = self.fresh(best)
-            yield Assign(self.made[node], self.computed(node, path))
+            yield Assign(self.made[node], self.computed(node, path), labels)
             self.locals[node, block] = self.made[node]
 
     def computed(self, node: Node, path: Path) -> Expr:

@@ -61,10 +61,22 @@ class _Reading:
             case Logic(op):
                 first, *others = map(self.words, term.parts)
                 return self.joined(first, *(x for each in others for x in (op, each)))
+            case Call("max" | "min" as function) if bound := self.bound(node):
+                word = "at_least" if function == "max" else "at_most"
+                return self.joined(word, *map(self.words, bound))
             case Call(function):
                 arguments = [each for each in term.parts if self.is_worth_saying(each)]
                 return self.joined(function.lstrip("."), *map(self.words, arguments))
         return None
+
+    def bound(self, node: Node) -> tuple[Node, Node] | None:
+        """The number and the term, of a largest or least of two."""
+        numbers = [x for x in self.terms[node].parts if self.is_number(x)]
+        others = [x for x in self.terms[node].parts if not self.is_number(x)]
+        return (numbers[0], others[0]) if len(numbers) == len(others) == 1 else None
+
+    def is_number(self, node: Node) -> bool:
+        return isinstance(self.terms[node].form, Int) and node not in self.terms.names
 
     def is_worth_saying(self, node: Node) -> bool:
         """Whether an argument tells calls apart."""
@@ -81,7 +93,7 @@ class _Reading:
         number = ""
         for factor in self.factors(node):
             form = self.terms[factor].form
-            if isinstance(form, Int) and factor not in self.terms.names:
+            if isinstance(form, Int) and self.is_number(factor):
                 number = f"x{form.value}"
             else:
                 words.append(self.words(factor))

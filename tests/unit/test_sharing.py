@@ -93,8 +93,9 @@ experts = config.experts
 M = tokens
 
 M_x2 = M * 2
-a = M_x2 * width
-b = a * heads
+M_width_x2 = M_x2 * width
+a = M_width_x2
+b = M_width_x2 * heads
 c = M_x2 * experts
 d = M * heads * 16
 """,
@@ -254,12 +255,13 @@ else:
     auto = max(width, 1) * experts * 3
     split = auto + max(slots // max(experts, 1), 1) * experts * width
 
-a = split * M
+split_M = split * M
+a = split_M
 """,
     )
     source = emitted(body)[1]["sizes.py"]
-    assert "        # Too many.\n        if a > 4096:\n" in source
-    assert "        # Too wide.\n        if a > 8192 and width > 9:\n" in source
+    assert "        # Too many.\n        if split_M > 4096:\n" in source
+    assert "        # Too wide.\n        if split_M > 8192 and width > 9:\n" in source
 
 
 def test_no_division_leaves_the_gate_that_makes_it_possible() -> None:
@@ -363,9 +365,10 @@ M = tokens
 
 a = 1 if width > 3 else part(config, M)
 b = floordiv(width, experts, "b: width // experts")
-c = part(config, M)
-d = c + 1
-e = c if slots > 0 else 0
+part_M = part(config, M)
+c = part_M
+d = part_M + 1
+e = part_M if slots > 0 else 0
 """,
     )
 
@@ -427,6 +430,132 @@ a = rows * columns
 b = max(M if not heads_above_0_and_slots_above_1 else 1, columns)
 """,
     )
+
+
+def test_a_size_that_is_a_part_of_another_by_chance_has_a_local() -> None:
+    check(
+        """
+buffers:
+  token_ids: {doc: T., dtype: i32, shape: [M]}
+  hidden: {doc: H., dtype: bf16, shape: [M, width, 2]}
+  residual: {doc: R., dtype: bf16, shape: [M, width, 2]}
+  positions: {doc: P., when: slots > 0, dtype: i32, shape: [M]}
+""",
+        """
+width = config.width
+M = tokens
+
+M_x4 = M * 4
+token_ids = M_x4
+hidden = M_x4 * width
+residual = hidden
+positions = M_x4 if slots > 0 else 0
+""",
+    )
+
+
+def test_the_size_of_a_use_that_is_a_part_of_another_has_a_local() -> None:
+    check(
+        """
+buffers:
+  a:
+    doc: A.
+    dtype: bf16
+    uses:
+      kept:
+        doc: K.
+        regions:
+          x: {doc: X., shape: [M, heads]}
+          y: {doc: Y., shape: [M, heads], align: 64}
+      routed: {doc: R., when: experts > 0, shape: [M, experts]}
+  b: {doc: B., when: experts > 0, dtype: bf16, shape: [M, experts, width]}
+  c: {doc: C., dtype: bf16, shape: [M, heads, width]}
+""",
+        """
+width = config.width
+heads = config.heads
+experts = config.experts
+M = tokens
+
+M_x2 = M * 2
+M_heads_x2 = M_x2 * heads
+if experts > 0:
+    M_experts_x2 = M_x2 * experts
+    a_routed = M_experts_x2
+    b = M_experts_x2 * width
+else:
+    a_routed = 0
+    b = 0
+a = max(
+    # kept
+    (M_heads_x2 + 63) // 64 * 64 + M_heads_x2,
+    # routed
+    a_routed,
+)
+c = M_heads_x2 * width
+""",
+    )
+
+
+def test_the_largest_of_uses_that_is_a_part_of_another_keeps_its_comments() -> None:
+    check(
+        """
+buffers:
+  a:
+    doc: A.
+    dtype: u8
+    uses:
+      long: {doc: L., shape: [M]}
+      wide: {doc: W., shape: [width]}
+  b: {doc: B., bytes: "max(M, width) * 2"}
+  c: {doc: C., bytes: "max(M * 512, heads * experts * 99, max(slots, M, 1))"}
+  d: {doc: D., bytes: "max(M * 512, heads * experts * 99, max(slots, M, 1)) * M"}
+""",
+        """
+width = config.width
+heads = config.heads
+experts = config.experts
+M = tokens
+
+max_M_width = max(
+    # long
+    M,
+    # wide
+    width,
+)
+a = max_M_width
+b = max_M_width * 2
+part = max(M * 512, heads * experts * 99, max(slots, M, 1))
+c = part
+d = part * M
+""",
+    )
+
+
+def test_a_bound_by_a_number_is_called_one() -> None:
+    check(
+        """
+buffers:
+  a: {doc: A., bytes: "max(heads, 1) + min(8, M) + max(M, 1, width)"}
+  b: {doc: B., bytes: "max(heads, 1) * min(8, M) * max(M, 1, width)"}
+""",
+        """
+width = config.width
+heads = config.heads
+M = tokens
+
+at_least_1_heads = max(heads, 1)
+at_most_8_M = min(8, M)
+max_M_1_width = max(M, 1, width)
+a = at_least_1_heads + at_most_8_M + max_M_1_width
+b = at_least_1_heads * at_most_8_M * max_M_1_width
+""",
+    )
+
+
+def test_columns_without_definitions_begin_with_the_sizes() -> None:
+    source = emitted("buffers:\n  a: {doc: A., bytes: 64}\n")[1]["sweep_columns.py"]
+    assert 'trims remove."""\n    a = 64\n\n    return ' in source
 
 
 def test_locals_leave_the_names_of_a_schema_alone() -> None:
