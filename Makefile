@@ -24,7 +24,7 @@ types: $(VENV)/installed
 	$(RUN) mypy -p runtime -p metrale_arena -p atlas_arena
 
 drift: $(VENV)/installed
-	$(RUN) arenagen check
+	$(RUN) arenagen check --full
 
 unit: $(VENV)/installed
 	$(RUN) pytest -n 2 --dist worksteal

@@ -159,4 +159,6 @@ def _short(ratio: float) -> str:
 
 
 def _value(value: float, unit: str) -> str:
-    return f"{value * 1e3:.2f} us" if value < 1 else f"{value:.0f} {unit}"
+    if unit == "ms" and value < 10:
+        return f"{value * 1e3:,.2f} us"
+    return f"{value:,.0f} {unit}"

@@ -1,6 +1,6 @@
 """Runs the benchmarks: all of them, or those that are named.
 
-    python benchmarks/run.py [--write] [NAME]...
+    .venv/bin/python benchmarks/run.py [--write] [NAME]...
 
 The names are those of the modules beside this one: generation, scale, sizes, sweep,
 arena_calls and checksum. `--write`, of all, writes benchmarks/README.md and the short
@@ -31,17 +31,19 @@ where a driver's threads are at work. Figures above their target are bold, and t
 below the table.
 
 {date}, {machine}, {cores} cores, CPython {version}, by
-`python benchmarks/run.py`. Another machine, or a busier one, gives other
+`.venv/bin/python benchmarks/run.py`. Another machine, or a busier one, gives other
 milliseconds, and much the same ratios.
 """
 
 
 def main() -> None:
     """Measure, print, and write the pages when asked to."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", choices=[*NAMES, []], metavar="NAME")
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(NAMES))
     parser.add_argument("--write", action="store_true", help="update the pages")
     options = parser.parse_args()
+    if unknown := {*options.names} - {*NAMES}:
+        parser.error(f"no benchmark is named {', '.join(sorted(unknown))}")
     if options.write and options.names:
         parser.error("--write goes with all benchmarks")
     found: dict[str, Sequence[Row]] = {}

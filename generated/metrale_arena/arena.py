@@ -1171,8 +1171,9 @@ class BufferArena:
         use: the use whose shape the view has; None for the one that sets the size. A
             buffer without a shape is viewed as a row of its elements.
 
-        Raise LayoutError for a buffer or a use that does not exist here, and for more
-        tokens than the arena holds. A view is of no use after release.
+        Raise ConfigError for a name that no buffer has, and LayoutError for a buffer or
+        a use that does not exist here and for more tokens than the arena holds. A view
+        is of no use after release.
         """
         self._require_live("tensor")
         if name not in BUFFERS:

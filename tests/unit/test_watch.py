@@ -159,7 +159,7 @@ def test_without_watchfiles_it_says_what_to_install(
     result = run("--watch")
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: --watch needs watchfiles: pip install 'arenagen[watch]'\n"
+        "error: --watch needs watchfiles: pip install watchfiles\n"
     )
     assert not (project / "out").exists()
 

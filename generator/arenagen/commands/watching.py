@@ -25,7 +25,7 @@ def follow(options: ModelOptions, emit: Callable[[], Emitted]) -> None:
         from watchfiles import watch  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise ArenagenError(
-            "--watch needs watchfiles: pip install 'arenagen[watch]'"
+            "--watch needs watchfiles: pip install watchfiles"
         ) from None
 
     emitted = emit()
