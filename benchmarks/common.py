@@ -159,6 +159,8 @@ def _short(ratio: float) -> str:
 
 
 def _value(value: float, unit: str) -> str:
-    if unit == "ms" and value < 10:
-        return f"{value * 1e3:,.2f} us"
+    if value < 1:
+        return f"{value * 1e3:.2f} us"
+    if value < 10:
+        return f"{value:.2f} {unit}"
     return f"{value:,.0f} {unit}"
