@@ -16,7 +16,7 @@ from .formula import MAX_INT, Bool, Expr, FormulaError, Name, names, spell
 from .load import formula_problem
 from .model import Bytes, Extent, Formula, Layout, LayoutCall, Regions, Shape, Uses
 from .source import locate
-from .symbols import Symbols, extent_formulas
+from .symbols import Symbols, buffer_formulas, extent_formulas
 
 # A formula, what it is the size of, and what is true of its names.
 Size = tuple[str, Formula, Facts]
@@ -39,8 +39,7 @@ def _formulas(bounds: Bounds) -> Iterator[tuple[Formula, Facts]]:
     here += [field.default for field in schema.config]
     here += [trim.when for trim in schema.trims]
     for buffer in schema.buffers:
-        here += extent_formulas(buffer.extent)
-        here += [buffer.when, buffer.otherwise, buffer.min_bytes]
+        here += buffer_formulas(buffer)
     for layout in schema.layouts:
         if layout.accessor is not None:
             here += extent_formulas(layout.accessor)

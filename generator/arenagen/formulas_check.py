@@ -37,7 +37,13 @@ from .model import (
     Shape,
     Uses,
 )
-from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
+from .symbols import (
+    Symbols,
+    buffer_formulas,
+    extent_formulas,
+    layout_calls,
+    layout_formulas,
+)
 
 # Why a name cannot be read where a formula stands; None where any can be.
 Rule: TypeAlias = Callable[[str], str | None] | None
@@ -450,7 +456,5 @@ def all_formulas(symbols: Symbols) -> Iterator[Formula]:
         if layout.accessor is not None:
             yield from extent_formulas(layout.accessor)
     for buffer in schema.buffers:
-        yield from extent_formulas(buffer.extent)
-        optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
-        yield from (each for each in optional if each)
+        yield from buffer_formulas(buffer)
     yield from (trim.when for trim in schema.trims)

@@ -23,7 +23,7 @@ from .model import (
 )
 from .plan import BufferView, GroupView, RegionMemberView, ShapeView
 from .plan_parts import StatementView
-from .symbols import extent_formulas, layout_calls
+from .symbols import buffer_formulas, layout_calls
 
 
 class BufferLowering(UseLowering):
@@ -59,9 +59,7 @@ class BufferLowering(UseLowering):
         )
 
     def inputs(self, buffer: Buffer) -> tuple[str, ...]:
-        formulas = [each.expr for each in extent_formulas(buffer.extent)]
-        optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
-        formulas += [each.expr for each in optional if each]
+        formulas = [each.expr for each in buffer_formulas(buffer)]
         leaves = self.symbols.leaves(formulas).union(
             *(self.symbols.call_leaves(x.layout) for x in layout_calls(buffer.extent))
         )

@@ -19,7 +19,7 @@ from .lower_scope import FACTS, Scope
 from .model import Buffer, Formula, Regions, Schema, SingleExtent, Use, Uses
 from .sharing import shared
 from .statements import Assign, Branch, SizesCode, Statement
-from .symbols import Symbols, extent_formulas, let_order
+from .symbols import Symbols, buffer_formulas, let_order
 
 # A gate, as the formula that it or its negation is, and which of the two it is.
 Gate: TypeAlias = tuple[Expr, bool]
@@ -133,9 +133,7 @@ class SizeLowering(ExtentLowering):
 
     def formulas(self) -> Iterator[Formula]:
         for buffer in self.schema.buffers:
-            yield from extent_formulas(buffer.extent)
-            optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
-            yield from (each for each in optional if each)
+            yield from buffer_formulas(buffer)
         yield from (trim.when for trim in self.schema.trims)
 
     def gate(self, scope: Scope, when: Formula | None) -> Gate | None:

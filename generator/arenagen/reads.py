@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from .formula import Expr, calls, names
 from .model import Buffer, Schema
-from .symbols import Symbols, extent_formulas, layout_calls
+from .symbols import Symbols, buffer_formulas, extent_formulas, layout_calls
 
 
 def buffer_reads(symbols: Symbols, buffer: Buffer) -> frozenset[str]:
@@ -15,9 +15,7 @@ def buffer_reads(symbols: Symbols, buffer: Buffer) -> frozenset[str]:
     Limits go by their own name, never by their symbol. The conditions of the trims
     that may empty the buffer count too.
     """
-    optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
-    exprs = [each.expr for each in extent_formulas(buffer.extent)]
-    exprs += [each.expr for each in optional if each is not None]
+    exprs = [each.expr for each in buffer_formulas(buffer)]
     exprs += [
         trim.when.expr
         for trim in symbols.schema.trims

@@ -33,7 +33,13 @@ from .model import (
     Uses,
 )
 from .record import record
-from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
+from .symbols import (
+    Symbols,
+    buffer_formulas,
+    extent_formulas,
+    layout_calls,
+    layout_formulas,
+)
 
 MAX_SIZE = 2**63 - 1
 
@@ -185,7 +191,7 @@ class Known:
         """The lets that sizes read, also through one another, those read first."""
         exprs = [trim.when.expr for trim in self.schema.trims]
         for buffer in self.schema.buffers:
-            exprs += _formulas(buffer)
+            exprs += (each.expr for each in buffer_formulas(buffer))
         lets = {each.name: each.value.expr for each in self.schema.lets}
         return tuple(lets_read(exprs, lets))
 
@@ -473,17 +479,10 @@ class Local(Scope):
 
 def size_formulas(buffer: Buffer, symbols: Symbols) -> list[Expr]:
     """Every formula that a buffer's size depends on, those of its layouts too."""
-    formulas = _formulas(buffer)
+    formulas = [each.expr for each in buffer_formulas(buffer)]
     for call in layout_calls(buffer.extent):
         formulas += layout_formulas(symbols.layouts[call.layout], symbols)
     return formulas
-
-
-def _formulas(buffer: Buffer) -> list[Expr]:
-    """Every formula of a buffer's entry."""
-    optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
-    formulas = (*extent_formulas(buffer.extent), *(each for each in optional if each))
-    return [each.expr for each in formulas]
 
 
 def lets_read(exprs: Iterable[Expr], lets: Mapping[str, Expr]) -> list[str]:

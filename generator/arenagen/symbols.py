@@ -186,6 +186,13 @@ def extent_formulas(extent: Extent) -> Iterator[Formula]:
                     yield use.when
 
 
+def buffer_formulas(buffer: Buffer) -> Iterator[Formula]:
+    """Every formula of a buffer's entry."""
+    yield from extent_formulas(buffer.extent)
+    optional = (buffer.when, buffer.otherwise, buffer.min_bytes)
+    yield from (each for each in optional if each)
+
+
 def buffer_extents(buffer: Buffer) -> Iterator[tuple[Use | None, SingleExtent]]:
     """The extent of each use, or the one extent of a buffer without uses."""
     if isinstance(buffer.extent, Uses):
