@@ -13,17 +13,14 @@ from typing import TypeVar, cast
 
 from .evaluate import EvaluationError, Scope, evaluate
 from .formula import (
-    Binary,
     Bool,
     Call,
-    Compare,
     Expr,
     IfElse,
     Int,
-    Logic,
     Name,
     Str,
-    Unary,
+    with_children,
 )
 from .model import (
     Buffer,
@@ -160,22 +157,16 @@ class Fold:
         match expr:
             case Name(name):
                 moving = name in local or self._moves(name)
-            case Unary(op, operand):
-                expr = Unary(op, sub(operand))
-            case Binary(op, left, right):
-                expr = Binary(op, sub(left), sub(right))
-            case Compare(op, left, right):
-                expr = Compare(op, sub(left), sub(right))
-            case Logic(op, items):
-                expr = Logic(op, tuple(map(sub, items)))
             case IfElse(condition, then, other):
                 test = sub(condition)
                 if isinstance(test, Bool):
                     return self.fold(then if test.value else other, local)
                 expr = IfElse(test, sub(then), sub(other))
-            case Call(name, arguments):
+            case Call(name):
                 moving = self._moves(name)
-                expr = Call(name, tuple(map(sub, arguments)))
+                expr = with_children(expr, map(sub, expr.children))
+            case _:
+                expr = with_children(expr, map(sub, expr.children))
         return (expr, True) if moving else (self._constant(expr), False)
 
     def _constant(self, expr: Expr) -> Expr:

@@ -413,6 +413,28 @@ def joined(op: str, operands: Iterable[Expr]) -> Expr:
     return reduce(lambda left, right: Binary(op, left, right), operands)
 
 
+def with_children(expr: Expr, children: Iterable[Expr]) -> Expr:
+    """The same operator over other sub-formulas, as many; an operand as it is."""
+    match expr:
+        case Unary(op):
+            (operand,) = children
+            return Unary(op, operand)
+        case Binary(op):
+            left, right = children
+            return Binary(op, left, right)
+        case Compare(op):
+            left, right = children
+            return Compare(op, left, right)
+        case Logic(op):
+            return Logic(op, tuple(children))
+        case IfElse():
+            condition, then, other = children
+            return IfElse(condition, then, other)
+        case Call(name):
+            return Call(name, tuple(children))
+    return expr
+
+
 def walk(expr: Expr) -> list[Expr]:
     """The formula and everything in it, outermost first."""
     found: list[Expr] = []

@@ -23,6 +23,7 @@ from .formula import (
     Str,
     Unary,
     joined,
+    with_children,
 )
 from .record import record
 
@@ -182,22 +183,7 @@ class Terms:
             case Binary("*"):
                 factors = (each for tree in parts for each in _unpacked(tree))
                 return joined("*", factors)
-            case Binary(op):
-                left, right = parts
-                return Binary(op, left, right)
-            case Compare(op):
-                left, right = parts
-                return Compare(op, left, right)
-            case Unary(op):
-                return Unary(op, parts[0])
-            case Logic(op):
-                return Logic(op, parts)
-            case IfElse():
-                condition, then, other = parts
-                return IfElse(condition, then, other)
-            case Call(name):
-                return Call(name, parts)
-        return term.form
+        return with_children(term.form, parts)
 
 
 def _key(head: Expr | Copy, parts: Iterable[Node]) -> tuple[object, ...]:

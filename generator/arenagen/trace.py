@@ -23,6 +23,7 @@ from .formula import (
     Str,
     Unary,
     spell,
+    with_children,
 )
 from .record import record
 
@@ -73,12 +74,8 @@ def with_numbers(expr: Expr, scope: Scope) -> Expr:
         case Name(name):
             value = scope.value(name)
             return expr if isinstance(value, tuple) else _literal(value)
-        case Unary(op, operand):
-            return Unary(op, visit(operand))
-        case Binary(op, left, right):
-            return Binary(op, visit(left), visit(right))
-        case Compare(op, left, right):
-            return Compare(op, visit(left), visit(right))
+        case Unary() | Binary() | Compare():
+            return with_children(expr, map(visit, expr.children))
         case Logic(op, items):
             decided = False
             parts = []
@@ -90,8 +87,8 @@ def with_numbers(expr: Expr, scope: Scope) -> Expr:
             if evaluate(condition, scope):
                 return IfElse(visit(condition), visit(then), other)
             return IfElse(visit(condition), then, visit(other))
-        case Call(name, arguments) if name in BUILT_IN:
-            return Call(name, tuple(visit(each) for each in arguments))
+        case Call(name) if name in BUILT_IN:
+            return with_children(expr, map(visit, expr.children))
         case Call():
             return _value_of(expr, scope)
     return expr

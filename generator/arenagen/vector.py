@@ -21,6 +21,7 @@ from .formula import (
     Unary,
     joined,
     names,
+    with_children,
 )
 from .statements import Assign, Branch, Statement
 
@@ -107,29 +108,22 @@ class Vector:
             return expr, False
         parts = tuple(part for part, _ in turned)
         match expr:
-            case Unary("-"):
-                return Unary("-", parts[0]), True
-            case Unary():
+            case Unary("not"):
                 return column_call("negated", *parts), True
             case Binary("*"):
                 return self._product(expr), True
-            case Binary(op):
-                return Binary(op, parts[0], parts[1]), True
             case Compare("in"):
                 return column_call("contains", parts[1], parts[0]), True
             case Compare("not in"):
                 contains = column_call("contains", parts[1], parts[0])
                 return column_call("negated", contains), True
-            case Compare(op):
-                return Compare(op, parts[0], parts[1]), True
             case Logic(op):
                 return _logic(op, turned), True
-            case IfElse():
-                if turned[0][1]:
-                    return column_call("where", *parts), True
-                return IfElse(parts[0], parts[1], parts[2]), True
-        assert isinstance(expr, Call)
-        return self._called(expr, turned), True
+            case IfElse() if turned[0][1]:
+                return column_call("where", *parts), True
+            case Call():
+                return self._called(expr, turned), True
+        return with_children(expr, parts), True
 
     def _product(self, expr: Expr) -> Expr:
         """A product whose ints are multiplied with each other, before any column."""
@@ -223,25 +217,6 @@ def _renamed(
 
 def _renamed_expr(expr: Expr, others: Mapping[str, str]) -> Expr:
     """A tree that reads other names."""
-    match expr:
-        case Name(name):
-            return Name(others.get(name, name))
-        case Unary(op, operand):
-            return Unary(op, _renamed_expr(operand, others))
-        case Binary(op, left, right):
-            return Binary(op, _renamed_expr(left, others), _renamed_expr(right, others))
-        case Compare(op, left, right):
-            return Compare(
-                op, _renamed_expr(left, others), _renamed_expr(right, others)
-            )
-        case Logic(op, items):
-            return Logic(op, tuple(_renamed_expr(each, others) for each in items))
-        case IfElse(condition, then, other):
-            return IfElse(
-                _renamed_expr(condition, others),
-                _renamed_expr(then, others),
-                _renamed_expr(other, others),
-            )
-        case Call(name, arguments):
-            return Call(name, tuple(_renamed_expr(each, others) for each in arguments))
-    return expr
+    if isinstance(expr, Name):
+        return Name(others.get(expr.name, expr.name))
+    return with_children(expr, [_renamed_expr(x, others) for x in expr.children])
