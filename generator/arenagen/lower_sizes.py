@@ -187,10 +187,7 @@ class SizeLowering(ExtentLowering):
                 condition = scope.tree(use.when.expr, buffer.name, facts)
                 side = block.group(gate, condition)[gate[1] != holds]
                 if gate[1] == holds:
-                    end = naming.use_end(buffer.name, use.name)
-                    what = f"{buffer.name}.{use.name}"
-                    known = facts | positive_when(use.when.expr, True)
-                    size = self.single(scope, use.extent, end, what, known, side)
+                    size = self.use_size(scope, buffer, use, facts, side)
                     sizes.append((size, use.name))
             side.items.append(self.largest(scope, buffer, sizes))
 
@@ -218,25 +215,33 @@ class SizeLowering(ExtentLowering):
         facts: FACTS,
     ) -> Expr:
         """The bytes of a use, 0 where its gate is false."""
-        end = naming.use_end(buffer.name, use.name)
-        what = f"{buffer.name}.{use.name}"
         gate = self.gate(scope, use.when)
         if use.when is None or gate is None:
-            return self.single(scope, use.extent, end, what, facts, block)
+            return self.use_size(scope, buffer, use, facts, block)
         condition = scope.tree(use.when.expr, buffer.name, facts)
-        known = facts | positive_when(use.when.expr, True)
         alone = self.shared[outer, gate[0]] == 1
         if alone and not isinstance(use.extent, Regions):
-            size = self.single(scope, use.extent, end, what, known, block)
+            size = self.use_size(scope, buffer, use, facts, block)
             return IfElse(condition, size, Int(0))
         there, absent = block.group(gate, condition)
-        size = self.single(scope, use.extent, end, what, known, there)
+        size = self.use_size(scope, buffer, use, facts, there)
         key = (outer, gate, size)
         if key not in self.gated:
+            end = naming.use_end(buffer.name, use.name)
             self.gated[key] = name = self.fresh(end)
             there.items.append(Assign(name, size))
             absent.items.append(Assign(name, Int(0)))
         return Name(self.gated[key])
+
+    def use_size(
+        self, scope: Scope, buffer: Buffer, use: Use, facts: FACTS, block: _Block
+    ) -> Expr:
+        """The bytes of a use where its gate is true, in a block where it is."""
+        if use.when is not None:
+            facts = facts | positive_when(use.when.expr, True)
+        end = naming.use_end(buffer.name, use.name)
+        what = f"{buffer.name}.{use.name}"
+        return self.single(scope, use.extent, end, what, facts, block)
 
     def single(
         self,
