@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..words import count
 from .console import echo, shown
-from .emitting import reference_page
 from .progress import Bar
 from .recording import Recording
-from .schemas import find_pairs, load_checked
+from .rendering import rendered
+from .schemas import find_pairs
 
 if TYPE_CHECKING:
     from ..disk import Difference
@@ -28,20 +28,12 @@ def check_packages(
     """
     recording = None if no_cache or schemas else Recording(tool)
     from .. import disk
-    from ..compile import emit
     from ..header import PAGE_MARK
 
     differ = False
     bar = Bar()
     for pair in find_pairs(schemas, output):
-        seen: dict[str, bytes] = {}
-        with bar:
-            bar.stage(f"{pair.schema.name}: reading")
-            checked = load_checked(pair.schema, seen)
-            files = emit(checked, pair.schema.name, bar.stage)
-            page = reference_page(checked, pair)
-        if recording is not None:
-            recording.add(pair, seen, files, page, checked.warnings)
+        _, files, page, _ = rendered(pair, bar, recording)
         found = disk.compare(pair.output, files)
         folder, source = shown(pair.output), shown(pair.schema)
         again = "" if output is None else f" {source} -o {folder}"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from .console import echo, print_problems, shown, written
+from .console import echo, shown, written
 from .progress import Bar
 from .recording import Recording
-from .schemas import find_pairs, load_checked
+from .rendering import rendered
+from .schemas import find_pairs
 
 if TYPE_CHECKING:
     from ..compile import Checked
-    from ..project import Pair
 
 # The schemas that were emitted, each with the files that it was read from.
 Emitted: TypeAlias = "list[tuple[Checked, list[str]]]"
@@ -32,7 +32,6 @@ def emit_packages(
     """
     recording = None if no_cache or schemas else Recording(tool)
     from .. import disk
-    from ..compile import emit
     from ..header import PAGE_MARK
 
     # Everything is checked and rendered before the first file is written.
@@ -40,18 +39,9 @@ def emit_packages(
     emitted: Emitted = []
     bar = Bar()
     for pair in find_pairs(schemas, output):
-        seen: dict[str, bytes] = {}
-        with bar:
-            bar.stage(f"{pair.schema.name}: reading")
-            checked = load_checked(pair.schema, seen)
-        print_problems(checked.warnings)
-        with bar:
-            page = reference_page(checked, pair)
-            files = emit(checked, pair.schema.name, bar.stage)
+        checked, files, page, read = rendered(pair, bar, recording, warn=True)
         packages.append((pair, files, page))
-        if recording is not None:
-            recording.add(pair, seen, files, page, checked.warnings)
-        emitted.append((checked, [*seen]))
+        emitted.append((checked, read))
     for pair, files, page in packages:
         changes = disk.write(pair.output, files)
         for each in changes:
@@ -66,15 +56,6 @@ def emit_packages(
     if recording is not None:
         recording.store()
     return emitted
-
-
-def reference_page(checked: Checked, pair: Pair) -> str:
-    """The reference of an arena, or nothing where it has no place."""
-    if pair.docs is None:
-        return ""
-    from ..reference import reference
-
-    return reference(checked.schema, pair.schema.name)
 
 
 def _named(others: list[str]) -> str:
