@@ -189,46 +189,44 @@ class CudaBackend:
             )
         buffer.close()
 
-    def alloc_many(self, sizes: Sequence[int], pointers: list[DevicePtr]) -> None:
-        """Append the address of `nbytes` new bytes for each `nbytes` in `sizes`.
+    def alloc_many(self, sizes: Sequence[int], handles: list[Any]) -> None:
+        """Append the driver's address of `nbytes` new bytes for each of `sizes`.
 
         Raise what `alloc` raises; the addresses appended by then stay allocated.
         """
         if not self._plain_alloc:
             for nbytes in sizes:
-                pointers.append(self.alloc(nbytes))
+                handles.append(self.alloc(nbytes))
             return
-        alloc = self._driver.cuMemAlloc
         pushed = self._enter()
         try:
-            for nbytes in sizes:
-                status, address = alloc(nbytes)
+            for status, address in map(self._driver.cuMemAlloc, sizes):
                 if status:
-                    self._refuse(nbytes, status)
-                pointers.append(DevicePtr(address))
+                    self._refuse(sizes[len(handles)], status)
+                handles.append(address)
         finally:
             self._leave(pushed)
 
-    def free_many(self, pointers: Sequence[DevicePtr]) -> list[tuple[int, Exception]]:
+    def free_many(self, handles: Sequence[Any]) -> list[tuple[int, Exception]]:
         """Free every address, whatever others do; the place and error of each failure.
 
         Failing to enter the context counts for the first, to leave it for the last.
         """
         if not self._plain_free:
-            return free_each(self, pointers)
+            return free_each(self, handles)
         try:
             pushed = self._enter()
         except BackendError as error:
-            rest = free_each(self, pointers[1:])
+            rest = free_each(self, handles[1:])
             return [(0, error), *((place + 1, failure) for place, failure in rest)]
         free = self._driver.cuMemFree
         failures: list[tuple[int, Exception]] = []
         interrupt: BaseException | None = None
-        for place, ptr in enumerate(pointers):
+        for place, handle in enumerate(handles):
             try:
-                (status,) = free(ptr)
+                (status,) = free(handle)
                 if status:
-                    self._fail("cuMemFree", status, ptr=ptr)
+                    self._fail("cuMemFree", status, ptr=handle)
             except Exception as error:  # noqa: BLE001
                 failures.append((place, error))
             except BaseException as stop:  # noqa: BLE001
@@ -237,14 +235,14 @@ class CudaBackend:
         try:
             self._leave(pushed)
         except CudaError as error:
-            failures.append((len(pointers) - 1, error))
+            failures.append((len(handles) - 1, error))
         if interrupt is not None:
             raise interrupt
         return failures
 
     def memset(self, ptr: DevicePtr, value: int, nbytes: int) -> None:
         """Set `nbytes` bytes to `value`; work enqueued later sees them."""
-        self.memset_pattern(ptr, bytes([value]), nbytes)
+        self._memset("cuMemsetD8", ptr, value, nbytes)
 
     def memset_pattern(self, ptr: DevicePtr, pattern: bytes, count: int) -> None:
         """Write a pattern of 1, 2 or 4 bytes `count` times; work later sees it."""
@@ -253,11 +251,12 @@ class CudaBackend:
             raise BackendError(
                 f"memset_pattern: {len(pattern)} bytes; a pattern has 1, 2 or 4"
             )
-        value = int.from_bytes(pattern, "little")
-        memset = getattr(self._driver, name)
+        self._memset(name, ptr, int.from_bytes(pattern, "little"), count)
+
+    def _memset(self, name: str, ptr: DevicePtr, value: int, count: int) -> None:
         pushed = self._enter()
         try:
-            (status,) = memset(int(ptr), value, count)
+            (status,) = getattr(self._driver, name)(ptr, value, count)
             if status:
                 self._fail(name, status, f"{count} elements", ptr)
             self._wait()
