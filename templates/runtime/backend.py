@@ -126,11 +126,13 @@ class SupportsRangeMemset(Protocol):
     over whole. Without it, `memset_async` is called for each range.
     """
 
-    def prepare_ranges(self, ranges: Sequence[tuple[DevicePtr, int]]) -> object:
+    def prepare_ranges(
+        self, ranges: Sequence[tuple[DevicePtr, int]], value: int
+    ) -> object:
         """Return ranges, pointer and bytes each, in whatever form is cheap to set."""
         ...
 
-    def memset_ranges(self, prepared: object, value: int, stream: Stream) -> None:
+    def memset_ranges(self, prepared: object, stream: Stream) -> None:
         """Enqueue on `stream` a `memset_async` for every prepared range, in order.
 
         An error that it raises has the pointer that failed as its attribute `ptr`.

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import starmap
+from operator import length_hint
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 
 INSTALL: Final = "install it with: pip install 'cuda-python>=12.9,<14'"
 _OUT_OF_MEMORY: Final = 2
+# Streams for which ranges keep their calls.
+_MAX_STREAMS: Final = 16
 
 
 class CudaError(BackendError):
@@ -43,6 +47,17 @@ class CudaError(BackendError):
 
     def __str__(self) -> str:
         return f"{self.call}: {self.status_name} ({self.status}): {self.detail}"
+
+
+class _Ranges:
+    """Ranges to set, and the arguments of the driver's calls on streams of late."""
+
+    __slots__ = ("calls", "ranges", "value")
+
+    def __init__(self, ranges: tuple[tuple[DevicePtr, int], ...], value: int) -> None:
+        self.ranges = ranges
+        self.value = value
+        self.calls: dict[int, tuple[tuple[Any, ...], ...]] = {}
 
 
 class CudaBackend:
@@ -275,31 +290,43 @@ class CudaBackend:
             if pushed:
                 self._leave(pushed)
 
-    def prepare_ranges(self, ranges: Sequence[tuple[DevicePtr, int]]) -> object:
-        """Return the ranges with their addresses in the driver's own form."""
-        address = self._driver.CUdeviceptr
-        return tuple((address(int(ptr)), nbytes) for ptr, nbytes in ranges)
+    def prepare_ranges(
+        self, ranges: Sequence[tuple[DevicePtr, int]], value: int
+    ) -> _Ranges:
+        """Return the ranges with room for the driver's own form of them."""
+        return _Ranges(tuple(ranges), value)
 
-    def memset_ranges(self, prepared: Any, value: int, stream: Stream) -> None:
+    def memset_ranges(self, prepared: _Ranges, stream: Stream) -> None:
         """Enqueue on `stream` one memset for each prepared range, in order."""
         if not self._own_memset:
-            for address, nbytes in prepared:
-                self.memset_async(DevicePtr(int(address)), value, nbytes, stream)
+            for ptr, nbytes in prepared.ranges:
+                self.memset_async(ptr, prepared.value, nbytes, stream)
             return
-        memset = self._driver.cuMemsetD8Async
-        handle = self._driver.CUstream(
-            stream if type(stream) is int else stream_handle(stream)
-        )
+        handle = stream if type(stream) is int else stream_handle(stream)
+        calls = prepared.calls.get(handle) or self._calls(prepared, handle)
+        left = iter(calls)
         pushed = self._enter()
         try:
-            for address, nbytes in prepared:
-                (status,) = memset(address, value, nbytes, handle)
+            for (status,) in starmap(self._driver.cuMemsetD8Async, left):
                 if status:
-                    ptr = int(address)
+                    failed = len(calls) - length_hint(left) - 1
+                    ptr, nbytes = prepared.ranges[failed]
                     self._fail("cuMemsetD8Async", status, f"{nbytes} bytes", ptr)
         finally:
             if pushed:
                 self._leave(pushed)
+
+    def _calls(self, prepared: _Ranges, handle: int) -> tuple[tuple[Any, ...], ...]:
+        """The arguments of the memsets of prepared ranges, which are then kept."""
+        address, stream = self._driver.CUdeviceptr, self._driver.CUstream(handle)
+        calls = tuple(
+            (address(int(ptr)), prepared.value, nbytes, stream)
+            for ptr, nbytes in prepared.ranges
+        )
+        if len(prepared.calls) >= _MAX_STREAMS:
+            prepared.calls.clear()
+        prepared.calls[handle] = calls
+        return calls
 
     def copy_h2d(self, dst: DevicePtr, src: ReadableBuffer) -> None:
         """Copy all bytes of `src` to the device; work enqueued later sees them."""

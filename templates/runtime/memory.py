@@ -405,7 +405,7 @@ def new_clear(gpu: GpuBackend) -> Callable[[ZeroPlan, Stream], None]:
 
         def clear_prepared(plan: ZeroPlan, stream: Stream) -> None:
             try:
-                memset_ranges(plan.prepared, 0, stream)
+                memset_ranges(plan.prepared, stream)
             except Exception as error:
                 failed = getattr(error, "ptr", None)
                 raise _clear_error(plan, failed, error) from error
@@ -435,7 +435,7 @@ def _clear_error(plan: ZeroPlan, ptr: int | None, error: Exception) -> ClearErro
 def _prepare(gpu: GpuBackend, ranges: tuple[Range, ...]) -> object:
     # An isinstance with a protocol costs more than all the rest of a plan.
     prepare = getattr(gpu, "prepare_ranges", None)
-    return None if prepare is None else prepare(ranges)
+    return None if prepare is None else prepare(ranges, 0)
 
 
 def _rounded(name: str, ptr: DevicePtr, align: int) -> DevicePtr:

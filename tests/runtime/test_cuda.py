@@ -174,6 +174,23 @@ def test_memsets_go_to_the_stream_that_is_given_and_wait_for_it(
         assert driver.peek(arena.hidden_states, nbytes) == bytes(nbytes)
 
 
+def test_a_plan_goes_to_any_number_of_streams(driver: Driver, gpu: CudaBackend) -> None:
+    # More than those whose calls a plan keeps.
+    streams = [make_stream() for _ in range(40)]
+    with build(gpu) as arena:
+        driver.clear()
+        for stream in streams * 2:
+            arena.zero_prefill_essentials(stream)
+        plan = arena.zero_plan(method="zero_prefill_essentials")
+        memsets = driver.calls("cuMemsetD8Async")
+        found = [(call.stream, call.pointer, call.bytes) for call in memsets]
+        assert found == [
+            (stream, getattr(arena, entry.buffers[0]), entry.nbytes)
+            for stream in streams * 2
+            for entry in plan
+        ]
+
+
 def test_zeroing_is_legal_inside_graph_capture_and_replays(
     driver: Driver, gpu: CudaBackend
 ) -> None:
