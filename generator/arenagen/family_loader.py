@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import naming, resources, source
+from . import naming, source
 from .errors import InputProblems, Problem, Span, did_you_mean
 from .families import FamilyTable
 from .family import FUNCTIONS, Family, Indexes, Key, Words, may_fail
@@ -46,7 +46,7 @@ def load_families(text: str, file: str) -> FamilyTable:
     if not isinstance(root, source.Mapping):
         problem = Problem("AR022", "the file is not a mapping of families", root.span)
         raise InputProblems([problem])
-    if problems := check_structure(root, resources.families_schema()):
+    if problems := check_structure(root, families=True):
         raise InputProblems(problems)
     loader = _Loader(root)
     table = loader.table()
@@ -134,7 +134,7 @@ class _Loader:
             ),
             warn=data.get("warn"),
             refuse=data.get("refuse"),
-            span=key.span,
+            node=key,
         )
         return self._families[name]
 
@@ -230,7 +230,7 @@ class _Loader:
                 for read in names(formula.expr)
             ),
             fallible=default is not None and may_fail(default),
-            span=key.span,
+            node=key,
         )
 
     def _table(self, given: Node | None) -> Words | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
@@ -314,6 +313,8 @@ def _bad_character(line: str) -> FormulaError:
 
 def _character_hint(char: str) -> str:
     """What to do about a character that a keyboard or an editor put there."""
+    import unicodedata
+
     if char == "\t" or unicodedata.category(char) == "Zs":
         return "use a plain blank"
     if unicodedata.category(char) in ("Cc", "Cf"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 from typing import TYPE_CHECKING, NamedTuple
 
 from .console import print_problems
@@ -37,13 +38,14 @@ def rendered(
     from ..compile import emit
 
     seen: dict[str, bytes] = {}
+    name = os.path.basename(pair.schema)
     with bar:
-        bar.stage(f"{pair.schema.name}: reading")
+        bar.stage(f"{name}: reading")
         checked = load_checked(pair.schema, seen)
     if warn:
         print_problems(checked.warnings)
     with bar:
-        files = emit(checked, pair.schema.name, bar.stage)
+        files = emit(checked, name, bar.stage)
         page = _reference_page(checked, pair)
     if recording is not None:
         recording.add(pair, seen, files, page, checked.warnings)
@@ -56,4 +58,4 @@ def _reference_page(checked: Checked, pair: Pair) -> str:
         return ""
     from ..reference import reference
 
-    return reference(checked.schema, pair.schema.name)
+    return reference(checked.schema, os.path.basename(pair.schema))
