@@ -97,7 +97,7 @@ class _Loader:
         key, node = self._nodes[name]
         self._check_name("family", key)
         base = self._base(node.get("extends"), (*chain, name))
-        values = _values(node)
+        values = node.values
         keys = dict(base.keys) if base else {}
         for each, content in _in(node, "keys"):
             keys[str(each.value)] = self._key(each, content)
@@ -187,7 +187,7 @@ class _Loader:
     def _key(self, key: Scalar, node: source.Mapping) -> Key:
         name = str(key.value)
         self._check_name("key", key)
-        data, values = plain(node), _values(node)
+        data, values = plain(node), node.values
         kind = TYPES[data.get("type", "int")]
         for word in sorted(_MISPLACED[kind] & data.keys()):
             self._report(
@@ -311,10 +311,6 @@ class _Loader:
 
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))
-
-
-def _values(node: source.Mapping) -> dict[str, Node]:
-    return node.values
 
 
 def _in(node: source.Mapping, section: str) -> Iterator[tuple[Scalar, source.Mapping]]:

@@ -348,6 +348,9 @@ class _Composer:
         kind = type(event)
         if kind is AliasEvent:
             return self._alias(event, depth)
+        if kind is ScalarEvent and event.tag is None and event.anchor is None:
+            # Nearly all are.
+            return self._scalar(event, is_key)
         if event.tag is not None:
             tag = str(event.tag).replace("tag:yaml.org,2002:", "!!", 1)
             self._report(

@@ -35,7 +35,8 @@ def check_packages(
     differ = False
     bar = Bar()
     for pair in find_pairs(schemas, output):
-        _, files, page, _ = rendered(pair, bar, recording)
+        package = rendered(pair, bar, recording)
+        files, page = package.files, package.page
         found = disk.compare(pair.output, files)
         folder, source = shown(pair.output), shown(pair.schema)
         again = "" if output is None else f" {source} -o {folder}"

@@ -41,9 +41,9 @@ def emit_packages(
     emitted: Emitted = []
     bar = Bar()
     for pair in find_pairs(schemas, output):
-        checked, files, page, read = rendered(pair, bar, recording, warn=True)
-        packages.append((pair, files, page))
-        emitted.append((checked, read))
+        package = rendered(pair, bar, recording, warn=True)
+        packages.append((pair, package.files, package.page))
+        emitted.append((package.checked, package.read))
     for pair, files, page in packages:
         changes = disk.write(pair.output, files)
         for each in changes:

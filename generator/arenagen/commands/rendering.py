@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os.path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..record import record
 from .console import print_problems
 from .schemas import load_checked
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
     from .recording import Recording
 
 
-class Rendered(NamedTuple):
+@record
+class Rendered:
     """A package that is not written yet.
 
     files: by path. page: its reference, or nothing. read: the files that its schema was
