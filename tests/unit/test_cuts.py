@@ -107,6 +107,21 @@ def test_every_buffer_is_in_one_piece(views: tuple[BufferView, ...], most: int) 
     assert max(map(len, found)) <= max(most // 7, 2)
 
 
+def test_there_is_a_chunk_for_each_piece(views: tuple[BufferView, ...]) -> None:
+    """Even where every chunk is as full as it could be, whatever the names."""
+    bare = replace(views[0], doc="", extent="", details=(), groups=(), inputs=())
+    full = 1
+    while len(chunks((bare,) * (full + 1), MAX_LINES)) == 1:
+        full += 1
+    assert full > 100
+    names = [each.name for each in views]
+    count = -(-len(names) // full)
+    found = [len(names[each]) for each in pieces(names, count, MAX_LINES)]
+    assert len(found) == count
+    *others, _ = filter(None, found)
+    assert min(others) >= full
+
+
 def test_a_buffer_more_changes_one_piece(views: tuple[BufferView, ...]) -> None:
     names = [each.name for each in views]
     before = [names[each] for each in pieces(names, 40, MAX_LINES)]
