@@ -23,6 +23,7 @@ from metrale_arena import (
     BufferArena,
     BufferSizes,
     CudaBackend,
+    DevicePtr,
     GpuBackend,
     Levers,
     ModelConfig,
@@ -31,21 +32,23 @@ from metrale_arena import (
 CONFIG = ModelConfig.from_hf(DATA / "Qwen3-Next-80B-A3B-Thinking.json")
 TOKENS = 1
 COUNT = 41
+LEVERS = Levers()
+# Small ones: the simulated driver takes time for each page of an allocation.
+LIMITS: dict[str, Any] = {
+    "max_batch_tokens": 16,
+    "max_seq_len": 1024,
+    "kv_block_size": 16,
+    "max_batch_size": 32,
+}
 # What an arena's life takes, in parts of the bare calls.
 _LIFE = (
     "the simulated driver takes 0.4 us for an allocation and its free, so that Python "
-    "shows."
+    "shows: an arena by hand, with the same pointers and without a check, is told of "
+    "below. Ours adds checks of limits, sizes, free memory, addresses and alignment, "
+    "0.3 of the yardstick; pointers that know their regions, 0.1; the layout of the "
+    "decode metadata, 0.1; a fill that is waited for, a line of log and the calls "
+    "between, 0.2."
 )
-
-
-def limits() -> dict[str, Any]:
-    """Small limits: the simulated driver takes time for each page of an allocation."""
-    return {
-        "max_batch_tokens": 16,
-        "max_seq_len": 1024,
-        "kv_block_size": 16,
-        "max_batch_size": 32,
-    }
 
 
 def check(status: Any) -> None:
@@ -106,8 +109,8 @@ def rows() -> list[Row]:
         return _rows(simulated)
 
 
-class Wrapped:
-    """A backend as its users wrap one: what GpuBackend has, and nothing else."""
+class Plain:
+    """A backend as its users wrap one: what GpuBackend asks for, and no more."""
 
     def __init__(self, gpu: CudaBackend) -> None:
         self.alloc, self.free = gpu.alloc, gpu.free
@@ -116,6 +119,78 @@ class Wrapped:
         self.copy_d2d, self.synchronize = gpu.copy_d2d, gpu.synchronize
         self.total_memory, self.free_memory = gpu.total_memory, gpu.free_memory
         self.default_stream: object = gpu.default_stream
+
+
+class Wrapped(Plain):
+    """The same, and what SupportsRangeMemset asks for, handed on by its own methods."""
+
+    def __init__(self, gpu: CudaBackend) -> None:
+        super().__init__(gpu)
+        self.gpu = gpu
+
+    def prepare_ranges(self, ranges: Any, value: int) -> Any:
+        return self.gpu.prepare_ranges(ranges, value)
+
+    def memset_ranges(self, prepared: Any, stream: object) -> None:
+        self.gpu.memset_ranges(prepared, stream)
+
+
+def by_hand() -> Any:
+    """The class of an arena by hand: it checks what the driver says, and nothing else.
+
+    A pointer and the bytes of each buffer lie in slots; release overwrites both.
+    """
+    names = list(BUFFERS)
+    slots = [*names, *(f"{name}_bytes" for name in names), "kept"]
+    pointers = ", ".join(f"self.{name}" for name in names)
+    nbytes = ", ".join(f"self.{name}_bytes" for name in names)
+    forget = "".join(
+        f"        self.{name} = NULL\n        self.{name}_bytes = 0\n" for name in names
+    )
+    # As text, since it has as many of everything as the schema has buffers.
+    text = f"""
+class ByHand:
+    __slots__ = {tuple(slots)}
+
+    @classmethod
+    def separate(cls, driver, sizes):
+        self = cls()
+        self.kept = kept = []
+        for nbytes in sizes:
+            status, ptr = driver.cuMemAlloc(nbytes)
+            if status:
+                check(status)
+            kept.append(ptr)
+        {pointers} = map(DevicePtr, kept)
+        {nbytes} = sizes
+        return self
+
+    @classmethod
+    def slab(cls, driver, sizes):
+        self = cls()
+        offsets, end = [], 0
+        for nbytes in sizes:
+            end += -end % 256
+            offsets.append(end)
+            end += nbytes
+        status, ptr = driver.cuMemAlloc(end)
+        if status:
+            check(status)
+        self.kept, base = [ptr], int(ptr)
+        {pointers} = [DevicePtr(base + offset) for offset in offsets]
+        {nbytes} = sizes
+        return self
+
+    def release(self, driver):
+{forget}
+        for ptr in self.kept:
+            (status,) = driver.cuMemFree(ptr)
+            if status:
+                check(status)
+"""
+    scope = {"check": check, "DevicePtr": DevicePtr, "NULL": DevicePtr.NULL}
+    exec(text, scope)
+    return scope["ByHand"]
 
 
 def _rows(simulated: Driver) -> list[Row]:
@@ -132,21 +207,22 @@ def _rows(simulated: Driver) -> list[Row]:
 
 def _build(gpu: GpuBackend, sizes: BufferSizes, placement: Any) -> BufferArena:
     return BufferArena.from_sizes(
-        CONFIG, sizes, **limits(), levers=Levers(), gpu=gpu, placement=placement
+        CONFIG, sizes, **LIMITS, levers=LEVERS, gpu=gpu, placement=placement
     )
 
 
 def _sizes() -> BufferSizes:
-    return BufferSizes.from_config(CONFIG, **limits(), levers=Levers())
+    return BufferSizes.from_config(CONFIG, **LIMITS, levers=LEVERS)
 
 
 def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
     stream = int(driver.cuStreamCreate(1)[1])
     built = _build(gpu, _sizes(), "separate")
     wrapped = _build(Wrapped(gpu), _sizes(), "separate")
+    plain = _build(Plain(gpu), _sizes(), "separate")
     plan = built.zero_plan(TOKENS)
     ranges = [(int(getattr(built, entry.buffers[0])), entry.nbytes) for entry in plan]
-    by_hand = hand_written_clear(driver, ranges, stream)
+    kept = hand_written_clear(driver, ranges, stream)
 
     def drained(work: Callable[[], object]) -> Callable[[], float]:
         # The simulated driver queues; real work would drain on the device meanwhile.
@@ -163,26 +239,35 @@ def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
             figure,
             yardstick,
             drained(lambda: built.zero_all_rows(stream, tokens=TOKENS)),
-            drained(by_hand),
+            drained(kept),
             1.05,
             COUNT,
             "the context is made current for each call, 0.2 us, and the plan found.",
         ),
         pairs(
-            f"{figure}, a wrapped backend",
+            f"{figure}, through a wrapper of the protocols",
             yardstick,
             drained(lambda: wrapped.zero_all_rows(stream, tokens=TOKENS)),
-            drained(by_hand),
+            drained(kept),
             1.15,
             COUNT,
-            "a backend that has `memset_async` alone makes the context current for "
-            "each range by itself, and converts its pointer; it takes `memset_ranges` "
-            "of its own to do that once.",
+            "as above, and a call more.",
+        ),
+        pairs(
+            f"{figure}, through a wrapper of GpuBackend alone",
+            yardstick,
+            drained(lambda: plain.zero_all_rows(stream, tokens=TOKENS)),
+            drained(kept),
+            None,
+            COUNT,
+            "`memset_async` has to make the context current for each range by itself, "
+            "and to convert its pointer; a backend of one's own takes `memset_ranges` "
+            "to do that once.",
         ),
     ]
     driver.cuStreamSynchronize(driver.CUstream(stream))
-    built.release()
-    wrapped.release()
+    for arena in (built, wrapped, plain):
+        arena.release()
     return found
 
 
@@ -217,15 +302,17 @@ def _lives(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
 
         return calls(run, 5, perf_counter)
 
-    def bare(sizes: Sequence[int]) -> Callable[[], float]:
-        by_hand = hand_written_life(driver, sizes)
-
+    def calls_alone(work: Callable[[], object]) -> Callable[[], float]:
         def run() -> None:
-            by_hand()
+            work()
             simulated.clear()
 
         return calls(run, 5, perf_counter)
 
+    def bare(sizes: Sequence[int]) -> Callable[[], float]:
+        return calls_alone(hand_written_life(driver, sizes))
+
+    arena, sizes = by_hand(), every[:-1]
     count = len(BUFFERS)
     yardstick = f"the bare {count} allocations and frees, checked"
     return [
@@ -233,37 +320,47 @@ def _lives(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
             f"construct from sizes and release, {count} buffers",
             yardstick,
             life(lambda: _build(gpu, every, "separate")),
-            bare(every[:-1]),
+            bare(sizes),
             1.50,
             COUNT,
-            f"{_LIFE} A `DevicePtr` for each address and the driver's own type for "
-            "it again at the free are 0.6 of the yardstick, which keeps the driver's "
-            "objects; 92 accessors set, bound and overwritten 0.2; all else is done "
-            "once for all buffers: checks of limits, sizes, free memory and "
-            "alignment, a layout, a fill that is waited for, a line of log. Below 2 "
-            "it would take accessors that are the driver's objects.",
+            f"{_LIFE} It would take an arena without most of that.",
         ),
         pairs(
             f"construct from sizes and release, {count} buffers in a slab",
             yardstick,
             life(lambda: _build(gpu, every, "slab")),
-            bare(every[:-1]),
+            bare(sizes),
             0.50,
             COUNT,
-            f"{_LIFE} 46 offsets and a `DevicePtr` for each are 0.5 of the yardstick "
-            "alone, 92 accessors set, bound and overwritten 0.2; the fill, the layout "
-            "and the checks are the rest. It would take accessors that are made when "
-            "they are read, at nine times an attribute's cost.",
+            f"{_LIFE} By hand there is next to no room left for any of it.",
+        ),
+        pairs(
+            f"an arena by hand, {count} buffers",
+            yardstick,
+            calls_alone(lambda: arena.separate(driver, sizes).release(driver)),
+            bare(sizes),
+            None,
+            COUNT,
+            "pointers and bytes in slots, which release overwrites, and no checks.",
+        ),
+        pairs(
+            f"an arena by hand, {count} buffers in a slab",
+            yardstick,
+            calls_alone(lambda: arena.slab(driver, sizes).release(driver)),
+            bare(sizes),
+            None,
+            COUNT,
+            "the same at offsets of one allocation.",
         ),
         pairs(
             f"construct from the config and release, {len(model)} buffers live",
             f"the bare {len(model)} allocations and frees, checked",
-            life(lambda: BufferArena(CONFIG, **limits(), levers=Levers(), gpu=gpu)),
+            life(lambda: BufferArena(CONFIG, **LIMITS, levers=LEVERS, gpu=gpu)),
             bare(model),
-            1.50,
+            None,
             COUNT,
-            f"{_LIFE} As from sizes, and the sizes are computed: who has them already "
-            "takes `from_sizes`.",
+            "as from sizes, and the sizes are computed: who has them already takes "
+            "`from_sizes`.",
         ),
     ]
 

@@ -28,7 +28,8 @@ NOTHING = (sys.executable, "-c", "pass")
 class Row(NamedTuple):
     """One figure: milliseconds or else of both sides, and the ratio with its quartiles.
 
-    most: the target. why: of a row that misses its target, what it would take.
+    most: the target; None where there is none. why: of a row that misses its target or
+    has none, what is to be said of it.
     """
 
     figure: str
@@ -38,14 +39,19 @@ class Row(NamedTuple):
     ratio: float
     low: float
     high: float
-    most: float
+    most: float | None
     why: str = ""
     unit: str = "ms"
 
     @property
     def missed(self) -> bool:
         """Whether the ratio is above the target."""
-        return self.ratio > self.most
+        return self.most is not None and self.ratio > self.most
+
+    @property
+    def target(self) -> str:
+        """The target as a table shows it."""
+        return "" if self.most is None else f"<= {self.most:g}"
 
 
 Measure: TypeAlias = Callable[[], float]
@@ -56,7 +62,7 @@ def pairs(
     yardstick: str,
     ours: Measure,
     theirs: Measure,
-    most: float,
+    most: float | None,
     count: int,
     why: str = "",
 ) -> Row:
@@ -70,7 +76,7 @@ def ratio(
     figure: str,
     yardstick: str,
     times: Sequence[tuple[float, float]],
-    most: float,
+    most: float | None,
     why: str = "",
 ) -> Row:
     """A row of pairs that were measured."""
@@ -128,22 +134,27 @@ HEAD = (
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as Markdown, those above their target in bold, and why they are."""
+    """The rows as Markdown, those above their target in bold, and remarks on some."""
     lines = [
         f"| {row.figure} | {row.yardstick} | {_value(row.ours, row.unit)} | "
         f"{_value(row.theirs, row.unit)} | "
-        f"{_bold(row)} | {_short(row.low)} to {_short(row.high)} | <= {row.most:g} |\n"
+        f"{_bold(row)} | {_short(row.low)} to {_short(row.high)} | {row.target} |\n"
         for row in rows
     ]
     text = HEAD + "".join(lines)
-    reasons = [f"- {row.figure}: {row.why}\n" for row in rows if row.missed and row.why]
-    return text + ("\nAbove target:\n\n" + "".join(reasons) if reasons else "")
+    missed = [f"- {row.figure}: {row.why}\n" for row in rows if row.missed and row.why]
+    if missed:
+        text += "\nAbove target:\n\n" + "".join(missed)
+    free = [f"- {row.figure}: {row.why}\n" for row in rows if row.most is None]
+    if free:
+        text += "\nWithout a target:\n\n" + "".join(free)
+    return text
 
 
 def short_table(rows: Sequence[Row]) -> str:
     """The rows as Markdown, without the times."""
     lines = [
-        f"| {row.figure} | {row.yardstick} | {_bold(row)} | <= {row.most:g} |\n"
+        f"| {row.figure} | {row.yardstick} | {_bold(row)} | {row.target} |\n"
         for row in rows
     ]
     head = "| figure | against | ratio | target |\n| --- | --- | ---: | --- |\n"

@@ -25,9 +25,8 @@ from arenagen.header import header
 SIZES = (600, 6000)
 MOST = 11.0
 _WHY = (
-    "each buffer takes as long among 600 as among 12,000, to within a fifth, which is "
-    "what memory beyond the processor's caches costs; it would take nodes that need "
-    "less memory."
+    "each buffer takes as long among 600 as among 12,000, to within a tenth, which is "
+    "what memory beyond the processor's caches costs; it would take less of it."
 )
 
 HEAD = """\

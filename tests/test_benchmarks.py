@@ -98,3 +98,30 @@ def test_a_row_is_the_median_of_its_pairs() -> None:
     assert (row.low, row.high) == (1.5, 4.5)
     assert row.missed
     assert not row._replace(most=3).missed
+    assert not row._replace(most=None).missed
+
+
+def test_a_table_tells_what_was_missed_and_what_has_no_target() -> None:
+    from common import Row, table
+
+    row = Row("a", "b", 6.0, 2.0, 3.0, 2.5, 3.5, 2.5, "slow")
+    text = table(
+        [
+            row,
+            row._replace(figure="c", most=4, why="met"),
+            row._replace(figure="d", most=None),
+        ]
+    )
+    assert text.splitlines()[2:] == [
+        "| a | b | 6.00 ms | 2.00 ms | **3.00** | 2.50 to 3.50 | <= 2.5 |",
+        "| c | b | 6.00 ms | 2.00 ms | 3.00 | 2.50 to 3.50 | <= 4 |",
+        "| d | b | 6.00 ms | 2.00 ms | 3.00 | 2.50 to 3.50 |  |",
+        "",
+        "Above target:",
+        "",
+        "- a: slow",
+        "",
+        "Without a target:",
+        "",
+        "- d: slow",
+    ]

@@ -53,6 +53,7 @@ from .runtime.memory import (
     new_memory,
 )
 from .runtime.numeric import check_int
+from .runtime.pointer import BufferPtr
 from .runtime.slab import Slab
 from .runtime.tensor import TensorView
 from .runtime.view import shape_of_view, view_device
@@ -113,8 +114,25 @@ SLAB_ORDER: Final = (
     "q2_act_q8",
     "ssm_rowwise_w_bf16",
 )
+# The pointers that know what lies in their buffers.
+POINTERS: Final[dict[str, type[BufferPtr]]] = {
+    "attn_output": AttnOutputPtr,
+    "ssm_qkvz": SsmQkvzPtr,
+    "ssm_ba": SsmBaPtr,
+    "ssm_deinterleaved": SsmDeinterleavedPtr,
+    "ssm_conv_out_f32": SsmConvOutF32Ptr,
+    "scratch": ScratchPtr,
+    "expert_gate_out": ExpertGateOutPtr,
+    "expert_up_out": ExpertUpOutPtr,
+    "expert_down_out": ExpertDownOutPtr,
+    "hc_lowrank_scratch": HcLowrankScratchPtr,
+    "qsa_select_scratch": QsaSelectScratchPtr,
+    "gdn_fla_scratch": GdnFlaScratchPtr,
+    "ssd_scratch": SsdScratchPtr,
+    "moe_fp8_scratch": MoeFp8ScratchPtr,
+}
 _PLACES: Final = Places(
-    {name: info.align for name, info in BUFFERS.items()}, SLAB_ORDER
+    {name: info.align for name, info in BUFFERS.items()}, SLAB_ORDER, POINTERS
 )
 # Token counts whose shapes and zeroing plans are kept.
 _MAX_PLANS: Final = 1024
@@ -462,6 +480,53 @@ class BufferArena:
         "__weakref__": "",
     }
 
+    hidden_states: DevicePtr
+    residual: DevicePtr
+    norm_output: DevicePtr
+    qkv_output: DevicePtr
+    attn_output: AttnOutputPtr
+    gate_logits: DevicePtr
+    gate_logits_f32: DevicePtr
+    moe_router_in_f32: DevicePtr
+    moe_output: DevicePtr
+    logits: DevicePtr
+    ssm_qkvz: SsmQkvzPtr
+    ssm_ba: SsmBaPtr
+    ssm_deinterleaved: SsmDeinterleavedPtr
+    ssm_gates: DevicePtr
+    ssm_conv_out_f32: SsmConvOutF32Ptr
+    scratch: ScratchPtr
+    expert_gate_out: ExpertGateOutPtr
+    expert_up_out: ExpertUpOutPtr
+    expert_down_out: ExpertDownOutPtr
+    splitk_workspace: DevicePtr
+    o_latent: DevicePtr
+    norm_unit_w: DevicePtr
+    hc_streams: DevicePtr
+    hc_post: DevicePtr
+    hc_comb: DevicePtr
+    hc_lowrank_scratch: HcLowrankScratchPtr
+    qsa_select_scratch: QsaSelectScratchPtr
+    gdn_fla_scratch: GdnFlaScratchPtr
+    ssd_scratch: SsdScratchPtr
+    token_ids: DevicePtr
+    ffn_act_q8: DevicePtr
+    ffn_act_a: DevicePtr
+    ffn_act_scale: DevicePtr
+    ffn_act_scale_kmajor: DevicePtr
+    ffn_gate_up_fused: DevicePtr
+    fp8_act: DevicePtr
+    moe_fp8_scratch: MoeFp8ScratchPtr
+    fp8_act_scale: DevicePtr
+    fp8_act_scale_kmajor: DevicePtr
+    q2_dequant_scratch: DevicePtr
+    lora_xa: DevicePtr
+    lora_delta: DevicePtr
+    lora_hact: DevicePtr
+    lora_seq_slot: DevicePtr
+    q2_act_q8: DevicePtr
+    ssm_rowwise_w_bf16: DevicePtr
+
     label: ClassVar[str] = "buffer arena"
 
     def __init__(
@@ -635,31 +700,31 @@ class BufferArena:
             self.residual,
             self.norm_output,
             self.qkv_output,
-            attn_output,
+            self.attn_output,
             self.gate_logits,
             self.gate_logits_f32,
             self.moe_router_in_f32,
             self.moe_output,
             self.logits,
-            ssm_qkvz,
-            ssm_ba,
-            ssm_deinterleaved,
+            self.ssm_qkvz,
+            self.ssm_ba,
+            self.ssm_deinterleaved,
             self.ssm_gates,
-            ssm_conv_out_f32,
-            scratch,
-            expert_gate_out,
-            expert_up_out,
-            expert_down_out,
+            self.ssm_conv_out_f32,
+            self.scratch,
+            self.expert_gate_out,
+            self.expert_up_out,
+            self.expert_down_out,
             self.splitk_workspace,
             self.o_latent,
             self.norm_unit_w,
             self.hc_streams,
             self.hc_post,
             self.hc_comb,
-            hc_lowrank_scratch,
-            qsa_select_scratch,
-            gdn_fla_scratch,
-            ssd_scratch,
+            self.hc_lowrank_scratch,
+            self.qsa_select_scratch,
+            self.gdn_fla_scratch,
+            self.ssd_scratch,
             self.token_ids,
             self.ffn_act_q8,
             self.ffn_act_a,
@@ -667,7 +732,7 @@ class BufferArena:
             self.ffn_act_scale_kmajor,
             self.ffn_gate_up_fused,
             self.fp8_act,
-            moe_fp8_scratch,
+            self.moe_fp8_scratch,
             self.fp8_act_scale,
             self.fp8_act_scale_kmajor,
             self.q2_dequant_scratch,
@@ -677,7 +742,7 @@ class BufferArena:
             self.lora_seq_slot,
             self.q2_act_q8,
             self.ssm_rowwise_w_bf16,
-        ) = self._memory.allocate()
+        ) = self._memory.allocate(ref(self))
         (
             self.hidden_states_bytes,
             self.residual_bytes,
@@ -727,29 +792,13 @@ class BufferArena:
             self.ssm_rowwise_w_bf16_bytes,
             _,
         ) = self.sizes
-        # Each of these has several things in it, and knows where they lie.
-        arena = ref(self)
-        self.attn_output = AttnOutputPtr.bind(attn_output, arena)
-        self.ssm_qkvz = SsmQkvzPtr.bind(ssm_qkvz, arena)
-        self.ssm_ba = SsmBaPtr.bind(ssm_ba, arena)
-        self.ssm_deinterleaved = SsmDeinterleavedPtr.bind(ssm_deinterleaved, arena)
-        self.ssm_conv_out_f32 = SsmConvOutF32Ptr.bind(ssm_conv_out_f32, arena)
-        self.scratch = ScratchPtr.bind(scratch, arena)
-        self.expert_gate_out = ExpertGateOutPtr.bind(expert_gate_out, arena)
-        self.expert_up_out = ExpertUpOutPtr.bind(expert_up_out, arena)
-        self.expert_down_out = ExpertDownOutPtr.bind(expert_down_out, arena)
-        self.hc_lowrank_scratch = HcLowrankScratchPtr.bind(hc_lowrank_scratch, arena)
-        self.qsa_select_scratch = QsaSelectScratchPtr.bind(qsa_select_scratch, arena)
-        self.gdn_fla_scratch = GdnFlaScratchPtr.bind(gdn_fla_scratch, arena)
-        self.ssd_scratch = SsdScratchPtr.bind(ssd_scratch, arena)
-        self.moe_fp8_scratch = MoeFp8ScratchPtr.bind(moe_fp8_scratch, arena)
 
     def _log_sizes(self) -> None:
         # Not at the top, as it loads more than the rest of the package does.
-        from logging import INFO, getLogger
+        import logging
 
-        log = getLogger(__name__)
-        if log.isEnabledFor(INFO):
+        log = logging.getLogger(__name__)
+        if log.isEnabledFor(logging.INFO):
             sizes = self.sizes
             log.info(
                 (

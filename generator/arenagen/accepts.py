@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from .source import Mapping, Node, Scalar, Sequence
 
 Check: TypeAlias = Callable[[Node], bool]
-Entries: TypeAlias = tuple[tuple[Scalar, Node], ...]
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "array": (Sequence,),
@@ -84,13 +83,13 @@ class _Checks:
         return self._made[name]
 
     def _entries(self, properties: dict[str, Any], more: Any) -> Check:
-        known: dict[object, Check] = {
+        known: dict[str, Check] = {
             name: self.of(schema) for name, schema in properties.items()
         }
         other = self.of(more)
         return _of_mappings(
-            lambda entries: all(
-                known.get(key.value, other)(value) for key, value in entries
+            lambda values: all(
+                known.get(key, other)(value) for key, value in values.items()
             )
         )
 
@@ -111,8 +110,8 @@ def _all(checks: list[Check]) -> Check:
     return lambda node: all(each(node) for each in checks)
 
 
-def _of_mappings(holds: Callable[[Entries], bool]) -> Check:
-    return lambda node: type(node) is not Mapping or holds(node.entries)
+def _of_mappings(holds: Callable[[dict[str, Node]], bool]) -> Check:
+    return lambda node: type(node) is not Mapping or holds(node.values)
 
 
 def _of_lists(holds: Callable[[tuple[Node, ...]], bool]) -> Check:
@@ -153,8 +152,8 @@ def _content(node: Node) -> object:
             return _distinct(value)
         case Sequence(items):
             return tuple(map(_content, items))
-        case Mapping(entries):
-            return frozenset((key.value, _content(value)) for key, value in entries)
+        case Mapping(_, values):
+            return frozenset((key, _content(value)) for key, value in values.items())
 
 
 def _distinct(value: object) -> tuple[bool, object]:
@@ -164,7 +163,7 @@ def _distinct(value: object) -> tuple[bool, object]:
 
 def _required(wanted: list[str]) -> Check:
     names = frozenset(wanted)
-    return _of_mappings(lambda entries: names <= {key.value for key, _ in entries})
+    return _of_mappings(lambda values: names <= values.keys())
 
 
 _KEYWORDS: dict[str, Callable[[Any], Check]] = {
@@ -175,7 +174,7 @@ _KEYWORDS: dict[str, Callable[[Any], Check]] = {
     "minLength": lambda least: _of_values(
         (str,), lambda text: len(text.strip()) >= least
     ),
-    "minProperties": lambda least: _of_mappings(lambda entries: len(entries) >= least),
+    "minProperties": lambda least: _of_mappings(lambda values: len(values) >= least),
     "minimum": lambda least: _of_values((int, float), lambda value: not value < least),
     "pattern": lambda wanted: _of_values(
         (str,), lambda text: re.fullmatch(wanted, text) is not None

@@ -263,13 +263,13 @@ def _token_trims(trends: Trends) -> Iterator[Problem]:
     for trim in trends.symbols.schema.trims:
         if trends.of(trim.when.expr) == "fixed":
             continue
-        for name, span in trim.buffers:
+        for name, node in trim.buffers:
             if buffers[name].token_major:
                 yield Problem(
                     "AR070",
                     f"`{name}` is token-major, and the gate of the trim "
                     f"`{trim.name}` depends on `{limit}`",
-                    span,
+                    node.span,
                     related=(("gate", trim.when.scalar.span),),
                 )
 

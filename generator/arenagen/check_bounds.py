@@ -154,7 +154,7 @@ def check_trims(bounds: Bounds) -> Iterator[Problem]:
             known = bounds.assume(trim.when.expr, True, {})
         except Undefined:
             known = None
-        for name, span in trim.buffers:
+        for name, node in trim.buffers:
             gate = symbols.buffers[name].when
             if known is None or gate is None or _is_false(gate, {}, bounds):
                 continue
@@ -163,7 +163,7 @@ def check_trims(bounds: Bounds) -> Iterator[Problem]:
                     "AR126",
                     f"the trim `{trim.name}` never empties `{name}`, whose gate is "
                     "false whenever the trim applies",
-                    span,
+                    node.span,
                     "leave it out of the trim",
                     "warning",
                     (("gate", formula_span(gate)),),

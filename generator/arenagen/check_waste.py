@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
-from .check_names import Named
 from .errors import Problem, Span
 from .formula import Int, calls, names, walk
 from .formulas_check import all_formulas
 from .model import Doc
 from .source import locate
 from .symbols import Symbols, extent_formulas, layout_calls
+
+if TYPE_CHECKING:
+    from .check_names import Named
 
 # Smaller numbers are counts, factors and widths more often than a constant's value.
 LEAST_LITERAL = 65

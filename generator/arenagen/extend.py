@@ -140,7 +140,7 @@ class _Laying:
         value = node.get(step)
         if value is None:
             where = f" in `{'.'.join(above)}`" if above else ""
-            known = [str(key.value) for key, _ in node.entries]
+            known = list(node.values)
             section = _section_of(root, step) if len(above) == 1 else ""
             self._report(
                 "AR101",
@@ -167,7 +167,7 @@ class _Laying:
         if len(here) == 2:
             self.names[step] = removed
         elif len(here) == 1 and isinstance(value, Mapping):
-            self.names |= {str(name.value): removed for name, _ in value.entries}
+            self.names |= dict.fromkeys(value.values, removed)
         return _without(node, step)
 
     def _entries(self, base: Mapping, over: Mapping, path: str) -> Mapping:
@@ -188,7 +188,7 @@ class _Laying:
                 fresh = _without_stale_extent(below, value)
                 value = self._merge(fresh, value, f"{path}.{name}", INNER)
             merged[name] = key, value
-        return replace(base, entries=tuple(merged.values()))
+        return base.with_entries(merged.values())
 
     def _merge(
         self, base: Mapping, over: Mapping, path: str, inner: tuple[str, ...] = ()
@@ -203,7 +203,7 @@ class _Laying:
                     lay = self._entries if name in inner else self._merge
                     value = lay(below, value, f"{path}.{name}")
             merged[name] = key, value
-        return replace(base, entries=tuple(merged.values()))
+        return base.with_entries(merged.values())
 
     def _changes(
         self, base: tuple[Scalar, Node], key: Scalar, value: Node, path: str
@@ -211,7 +211,7 @@ class _Laying:
         first, below = base
         # By their texts: for Python, True is 1.
         same = repr(plain(below)) == repr(plain(value))
-        if same or (isinstance(value, Mapping) and not value.entries):
+        if same or (isinstance(value, Mapping) and not value.keys):
             self._report(
                 "AR103",
                 f"`{path}.{key.value}` is what the base says already",
@@ -242,11 +242,11 @@ class _Laying:
 
 def _section_of(root: Mapping, name: str) -> str:
     """The section that has an entry of a name; empty where none has."""
-    for key, section in root.entries:
-        if key.value == "arena" or not isinstance(section, Mapping):
+    for key, section in root.values.items():
+        if key == "arena" or not isinstance(section, Mapping):
             continue
         if section.get(name) is not None:
-            return str(key.value)
+            return key
     return ""
 
 
@@ -264,17 +264,17 @@ def _table(node: Mapping) -> dict[str, tuple[Scalar, Node]]:
 def _with(node: Mapping, key: Scalar, value: Node) -> Mapping:
     """The mapping with a key in its place, or behind the others where it is new."""
     if node.get(str(key.value)) is None:
-        return replace(node, entries=(*node.entries, (key, value)))
-    entries = (
+        return node.with_entries((*node.entries, (key, value)))
+    return node.with_entries(
         (key, value) if old.value == key.value else (old, before)
         for old, before in node.entries
     )
-    return replace(node, entries=tuple(entries))
 
 
 def _without(node: Mapping, *names: str) -> Mapping:
-    kept = (entry for entry in node.entries if entry[0].value not in names)
-    return replace(node, entries=tuple(kept))
+    return node.with_entries(
+        entry for entry in node.entries if entry[0].value not in names
+    )
 
 
 def _without_stale_extent(base: Mapping, over: Mapping) -> Mapping:
@@ -295,7 +295,7 @@ def _scalars(node: Node) -> Iterator[Scalar]:
         case Sequence(items):
             for item in items:
                 yield from _scalars(item)
-        case Mapping(entries):
-            for key, value in entries:
+        case Mapping():
+            for key, value in node.entries:
                 yield key
                 yield from _scalars(value)

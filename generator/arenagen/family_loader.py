@@ -314,7 +314,7 @@ class _Loader:
 
 
 def _values(node: source.Mapping) -> dict[str, Node]:
-    return {str(key.value): value for key, value in node.entries}
+    return node.values
 
 
 def _in(node: source.Mapping, section: str) -> Iterator[tuple[Scalar, source.Mapping]]:

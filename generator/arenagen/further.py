@@ -61,7 +61,7 @@ def _sound_part(root: Mapping, told: list[Problem], out: set[str]) -> Mapping | 
 
     None when a whole section is at fault, or nothing is there.
     """
-    if not root.entries:
+    if not root.keys:
         return None
     faulty = _faulty(root, told)
     entries: list[tuple[Scalar, Node]] = []
@@ -72,12 +72,7 @@ def _sound_part(root: Mapping, told: list[Problem], out: set[str]) -> Mapping | 
                 (replace(section, value=key), replace(section, value=text))
                 for key, text in _ARENA.items()
             )
-            entries.append(
-                (
-                    section,
-                    Mapping(tuple(stub), section.document, section.start, section.end),
-                )
-            )
+            entries.append((section, root.with_entries(stub)))
         elif faulty.get((name,)) == "AR020":
             continue
         elif (name,) in faulty or not isinstance(node, Mapping):
@@ -89,8 +84,8 @@ def _sound_part(root: Mapping, told: list[Problem], out: set[str]) -> Mapping | 
                     out |= _names(str(key.value), value)
                 else:
                     kept.append((key, value))
-            entries.append((section, replace(node, entries=tuple(kept))))
-    part = replace(root, entries=tuple(entries))
+            entries.append((section, node.with_entries(kept)))
+    part = root.with_entries(entries)
     return None if check_structure(part) else part
 
 
@@ -101,7 +96,7 @@ def _faulty(root: Mapping, told: list[Problem]) -> dict[Path, str]:
     for section, node in root.entries:
         places.append((section.span.line, section.span.column))
         paths.append((str(section.value),))
-        for key, _ in node.entries if isinstance(node, Mapping) else ():
+        for key in node.keys if isinstance(node, Mapping) else ():
             places.append((key.span.line, key.span.column))
             paths.append((str(section.value), str(key.value)))
     faulty = {}

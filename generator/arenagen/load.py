@@ -118,40 +118,25 @@ def _number_text(scalar: Scalar) -> str:
     return "(" + str(scalar.value) + ")" if scalar.value else str(scalar.value)
 
 
-class _Entry:
-    """A mapping, whose values are found by their key at once."""
-
-    __slots__ = ("get", "node", "values")
-
-    def __init__(self, node: Mapping) -> None:
-        self.node = node
-        self.values = {str(key.value): value for key, value in node.entries}
-        self.get = self.values.get
-
-    def key(self, key: str) -> Scalar:
-        """The node of a key that is there."""
-        return self.node.key(key)
-
-
 class _Loader:
     def __init__(self) -> None:
         self.problems: list[Problem] = []
         self._trees: dict[str, Expr] = {}
+        self._docs: list[Doc] = []
 
-    def schema(self, node: Mapping) -> Schema:
-        root = _Entry(node)
+    def schema(self, root: Mapping) -> Schema:
         return Schema(
             arena=self._arena(root),
             target=tuple(
                 TargetConstant(
                     name,
-                    _text(node, "doc"),
+                    self._doc(name, node),
                     _number(node, "default", 0),
                     _number(node, "minimum", 1),
-                    span,
+                    at,
                     Places(node.values),
                 )
-                for name, span, node in _entries(root, "target")
+                for name, at, node in _entries(root, "target")
             ),
             limits=tuple(self._limit(*entry) for entry in _entries(root, "limits")),
             config=tuple(self._field(*entry) for entry in _entries(root, "config")),
@@ -160,95 +145,93 @@ class _Loader:
                 self._constant(*entry) for entry in _entries(root, "constants")
             ),
             lets=tuple(
-                Let(name, _text(node, "doc"), self._formula(node, "value"), span)
-                for name, span, node in _entries(root, "let")
+                Let(name, self._doc(name, node), self._formula(node, "value"), at)
+                for name, at, node in _entries(root, "let")
             ),
             functions=tuple(
                 Function(
                     name,
-                    _text(node, "doc"),
+                    self._doc(name, node),
                     self._parameters(node),
                     self._formula(node, "value"),
-                    span,
+                    at,
                 )
-                for name, span, node in _entries(root, "functions")
+                for name, at, node in _entries(root, "functions")
             ),
             layouts=tuple(self._layout(*entry) for entry in _entries(root, "layouts")),
             groups=tuple(
                 Group(
                     name,
-                    _text(node, "doc"),
+                    self._doc(name, node),
                     _text(node, "method"),
                     _optional_text(node, "rows_method"),
-                    span,
+                    at,
                     Places(node.values),
                 )
-                for name, span, node in _entries(root, "groups")
+                for name, at, node in _entries(root, "groups")
             ),
             buffers=tuple(self._buffer(*entry) for entry in _entries(root, "buffers")),
             trims=tuple(
                 Trim(
                     name,
-                    _text(node, "doc"),
+                    self._doc(name, node),
                     self._formula(node, "when"),
                     _references(node, "buffers"),
-                    span,
+                    at,
                 )
-                for name, span, node in _entries(root, "trims")
+                for name, at, node in _entries(root, "trims")
             ),
-            docs=tuple(_docs("", node)),
+            docs=tuple(self._docs),
         )
 
-    def _arena(self, root: _Entry) -> ArenaInfo:
-        given = root.get("arena")
-        assert isinstance(given, Mapping)
-        node = _Entry(given)
-        logged = node.get("log")
-        log = _Entry(logged) if isinstance(logged, Mapping) else None
-        buffers = _list(log, "buffers") if log else ()
-        fields = _list(log, "fields") if log else ()
+    def _arena(self, root: Mapping) -> ArenaInfo:
+        node = root.get("arena")
+        assert isinstance(node, Mapping)
+        log = node.get("log")
+        buffers = _list(log, "buffers") if isinstance(log, Mapping) else ()
+        fields = _list(log, "fields") if isinstance(log, Mapping) else ()
         return ArenaInfo(
             class_name=_text(node, "class"),
             package=_text(node, "package"),
             label=_text(node, "label"),
-            doc=_text(node, "doc"),
+            doc=self._doc("arena", node),
             families=_optional_text(node, "families"),
             log_buffers=tuple(str(each.value) for each in buffers),
             log_fields=tuple(str(each.value) for each in fields),
-            span=root.key("arena").span,
+            node=root.key("arena"),
             places=Places(
                 {str(each.value): each for each in (*buffers, *fields)} | node.values
             ),
         )
 
-    def _limit(self, name: str, span: Span, node: _Entry) -> Limit:
+    def _limit(self, name: str, at: Scalar, node: Mapping) -> Limit:
         maximum, default = node.get("maximum"), node.get("default")
         return Limit(
             name=name,
-            doc=_text(node, "doc"),
+            doc=self._doc(name, node),
             symbol=_optional_text(node, "symbol"),
             minimum=_number(node, "minimum", 0),
             maximum=None if maximum is None else _number(node, "maximum", 0),
             default=None if default is None else _number(node, "default", 0),
             tokens=_flag(node, "tokens"),
-            span=span,
+            node=at,
             places=Places(node.values),
         )
 
-    def _field(self, name: str, span: Span, node: _Entry) -> Field:
+    def _field(self, name: str, at: Scalar, node: Mapping) -> Field:
         kind = TYPES[_optional_text(node, "type") or "int"]
         return Field(
             name=name,
-            doc=_text(node, "doc"),
+            doc=self._doc(name, node),
             type=kind,
             default=self._optional_formula(node, "default"),
             aliases=_texts(node, "aliases"),
             shard=_optional_text(node, "shard"),
-            span=span,
+            node=at,
             places=Places(node.values),
         )
 
-    def _levers(self, root: _Entry) -> tuple[Lever, ...]:
+    def _levers(self, root: Mapping) -> tuple[Lever, ...]:
         constants = {
             name: value.value
             for name, _, node in _entries(root, "constants")
@@ -259,7 +242,7 @@ class _Loader:
         )
 
     def _lever(
-        self, name: str, span: Span, node: _Entry, constants: Constants
+        self, name: str, at: Scalar, node: Mapping, constants: Constants
     ) -> Lever:
         kind = TYPES[_text(node, "type")]
 
@@ -328,10 +311,10 @@ class _Loader:
                     clamp.span,
                     "give the smaller bound first",
                 )
-        self._lever_kind(name, span, node, kind)
+        self._lever_kind(name, at, node, kind)
         return Lever(
             name=name,
-            doc=_text(node, "doc"),
+            doc=self._doc(name, node),
             variable=_text(node, "variable"),
             type=kind,
             default=default,
@@ -341,11 +324,11 @@ class _Loader:
             words=tuple((word, *words[word][:2]) for word in words),
             clamp=bounds,
             arms=_optional_text(node, "arms"),
-            span=span,
+            node=at,
             places=Places(node.values),
         )
 
-    def _lever_kind(self, name: str, span: Span, node: _Entry, kind: Type) -> None:
+    def _lever_kind(self, name: str, at: Scalar, node: Mapping, kind: Type) -> None:
         keys = node.values.keys()
         ways = [key for key in ("on_when", "off_when") if key in keys]
         if kind == "bool" and len(ways) != 1:
@@ -354,7 +337,7 @@ class _Loader:
                 "AR031",
                 f"the lever `{name}` is a bool and "
                 + (has if ways else "needs one of `on_when`, `off_when`"),
-                node.key(ways[1]).span if ways else span,
+                (node.key(ways[1]) if ways else at).span,
                 "keep the texts that switch it on, or those that switch it off",
             )
         other = [key for key in ("words", "clamp") if key in keys]
@@ -371,10 +354,10 @@ class _Loader:
             self._report(
                 "AR033",
                 f"the lever `{name}` is an int and needs `words`, `clamp` or both",
-                span,
+                at.span,
             )
 
-    def _constant(self, name: str, span: Span, node: _Entry) -> Constant:
+    def _constant(self, name: str, at: Scalar, node: Mapping) -> Constant:
         given = node.get("value")
         value: ConstantValue
         kind: Type
@@ -391,7 +374,7 @@ class _Loader:
             items = [item.value for item in given.items if isinstance(item, Scalar)]
             value, kind = self._list_constant(name, items, given.span)
         public = _flag(node, "public")
-        return Constant(name, _text(node, "doc"), value, kind, public, span)
+        return Constant(name, self._doc(name, node), value, kind, public, at)
 
     def _list_constant(
         self, name: str, items: list[Value], span: Span
@@ -409,68 +392,67 @@ class _Loader:
             )
         return (tuple(numbers), "ints") if numbers else (tuple(texts), "list")
 
-    def _parameters(self, node: _Entry) -> tuple[Parameter, ...]:
+    def _parameters(self, node: Mapping) -> tuple[Parameter, ...]:
         return tuple(
             Parameter(
                 name,
-                _text(each, "doc"),
+                self._doc(name, each),
                 TYPES[_optional_text(each, "type") or "int"],
                 at,
             )
             for name, at, each in _entries(node, "parameters")
         )
 
-    def _layout(self, name: str, span: Span, node: _Entry) -> Layout:
+    def _layout(self, name: str, at: Scalar, node: Mapping) -> Layout:
         align = _number(node, "align", 1)
         lets = node.get("let")
         accessor = node.get("accessor")
         call: LayoutCall | None = None
         accessor_doc = ""
         if isinstance(accessor, Mapping):
-            inside = _Entry(accessor)
-            call = self._layout_call(name, inside, node.key("accessor").span)
-            accessor_doc = _text(inside, "doc")
+            call = self._layout_call(name, accessor, node.key("accessor"))
+            accessor_doc = self._doc("accessor", accessor)
         return Layout(
             name=name,
-            doc=_text(node, "doc"),
+            doc=self._doc(name, node),
             parameters=self._parameters(node),
             lets=tuple(
-                Let(str(key.value), "", self._parse(value), key.span)
+                Let(str(key.value), "", self._parse(value), key)
                 for key, value in (lets.entries if isinstance(lets, Mapping) else ())
             ),
             regions=self._regions(node, None, align),
             accessor=call,
             accessor_doc=accessor_doc,
-            span=span,
+            node=at,
         )
 
-    def _regions(self, node: _Entry, dtype: Dtype | None, align: int) -> Regions:
+    def _regions(self, node: Mapping, dtype: Dtype | None, align: int) -> Regions:
         regions = []
-        for name, span, each in _entries(node, "regions"):
-            extent = self._single(each, _dtype(each) or dtype, span, name, REGION_KEYS)
+        for name, at, each in _entries(node, "regions"):
+            extent = self._single(each, _dtype(each) or dtype, at, name, REGION_KEYS)
             assert not isinstance(extent, Regions)
             regions.append(
                 Region(
                     name=name,
-                    doc=_text(each, "doc"),
+                    doc=self._doc(name, each),
                     extent=extent,
                     align=_number(each, "align", align),
                     at=self._optional_formula(each, "at"),
                     when=self._optional_formula(each, "when"),
-                    span=span,
+                    node=at,
                 )
             )
         return Regions(tuple(regions))
 
-    def _buffer(self, name: str, span: Span, node: _Entry) -> Buffer:
+    def _buffer(self, name: str, at: Scalar, node: Mapping) -> Buffer:
         dtype = _dtype(node)
         extent: Extent
-        if node.get("uses") is not None and self._one_extent(node, span, name):
+        if node.get("uses") is not None and self._one_extent(node, at, name):
             extent = Uses(
                 tuple(
                     Use(
                         name=use,
-                        doc=_text(each, "doc"),
+                        doc=self._doc(use, each),
                         when=self._optional_formula(each, "when"),
                         extent=self._single(
                             each,
@@ -480,16 +462,16 @@ class _Loader:
                             USE_KEYS,
                             _number(each, "align", 1),
                         ),
-                        span=at,
+                        node=at,
                     )
                     for use, at, each in _entries(node, "uses")
                 )
             )
         else:
-            extent = self._single(node, dtype, span, name)
+            extent = self._single(node, dtype, at, name)
         return Buffer(
             name=name,
-            doc=_text(node, "doc"),
+            doc=self._doc(name, node),
             dtype=dtype,
             extent=extent,
             when=self._optional_formula(node, "when"),
@@ -502,11 +484,11 @@ class _Loader:
             init=self._init(node),
             carve=_flag(node, "carve"),
             align=_number(node, "align", DEFAULT_ALIGN),
-            span=span,
+            node=at,
             places=Places(node.values),
         )
 
-    def _init(self, node: _Entry) -> Fill | None:
+    def _init(self, node: Mapping) -> Fill | None:
         given = node.get("init")
         if given is None:
             return None
@@ -527,7 +509,7 @@ class _Loader:
         return None
 
     def _one_extent(
-        self, node: _Entry, span: Span, name: str, known: tuple[str, ...] = EXTENT_KEYS
+        self, node: Mapping, at: Scalar, name: str, known: tuple[str, ...] = EXTENT_KEYS
     ) -> bool:
         present = [key for key in node.values if key in known]
         if len(present) == 1:
@@ -536,7 +518,7 @@ class _Loader:
             self._report(
                 "AR037",
                 f"`{name}` has no extent",
-                span,
+                at.span,
                 "give exactly one of " + ", ".join(f"`{key}`" for key in known),
             )
             return False
@@ -551,16 +533,16 @@ class _Loader:
 
     def _single(
         self,
-        node: _Entry,
+        node: Mapping,
         dtype: Dtype | None,
-        span: Span,
+        at: Scalar,
         name: str,
         known: tuple[str, ...] = EXTENT_KEYS,
         align: int = 1,
     ) -> SingleExtent:
         """The extent of an entry; `align` is that of its regions."""
         self._lone(node)
-        if not self._one_extent(node, span, name, known):
+        if not self._one_extent(node, at, name, known):
             return Bytes(Formula(Int(0), _stand_in(node)))
         if isinstance(shape := node.get("shape"), Sequence):
             if dtype is None:
@@ -576,8 +558,8 @@ class _Loader:
             return Bytes(self._formula(node, "bytes"))
         if node.get("layout") is not None:
             value = node.get("layout")
-            assert value is not None
-            return self._layout_call(_text(node, "layout"), node, value.span)
+            assert isinstance(value, Scalar)
+            return self._layout_call(str(value.value), node, value)
         return self._regions(node, dtype, align)
 
     def _dims(self, shape: Sequence) -> tuple[Formula, ...]:
@@ -593,7 +575,7 @@ class _Loader:
             dims.append(formula)
         return tuple(dims)
 
-    def _lone(self, node: _Entry) -> None:
+    def _lone(self, node: Mapping) -> None:
         """Report keys that do nothing without another one, or beside it."""
         keys = node.values.keys()
         for key, other, wanted in (
@@ -609,22 +591,32 @@ class _Loader:
                     "remove it",
                 )
 
-    def _layout_call(self, layout: str, node: _Entry, span: Span) -> LayoutCall:
+    def _layout_call(self, layout: str, node: Mapping, at: Scalar) -> LayoutCall:
         arguments = node.get("arguments")
-        entries = arguments.entries if isinstance(arguments, Mapping) else ()
+        entries = [*arguments.entries] if isinstance(arguments, Mapping) else []
         return LayoutCall(
             layout,
             tuple((str(key.value), self._parse(value)) for key, value in entries),
-            span,
+            at,
             Places({str(key.value): key for key, _ in entries}),
         )
 
-    def _formula(self, node: _Entry, key: str) -> Formula:
+    def _doc(self, name: str, node: Mapping) -> str:
+        """The doc of an entry of that name, which is noted."""
+        scalar = node.get("doc")
+        assert isinstance(scalar, Scalar)
+        self._docs.append(Doc(name, scalar))
+        text = str(scalar.value)
+        joined = " ".join(text.split())
+        # Most are on one line, and then kept but once.
+        return text if joined == text else joined
+
+    def _formula(self, node: Mapping, key: str) -> Formula:
         value = node.get(key)
         assert value is not None
         return self._parse(value)
 
-    def _optional_formula(self, node: _Entry, key: str) -> Formula | None:
+    def _optional_formula(self, node: Mapping, key: str) -> Formula | None:
         value = node.get(key)
         return None if value is None else self._parse(value)
 
@@ -646,64 +638,53 @@ class _Loader:
         self.problems.append(Problem(code, message, span, hint, related=related))
 
 
-def _entries(node: _Entry, section: str) -> Iterator[tuple[str, Span, _Entry]]:
+def _entries(node: Mapping, section: str) -> Iterator[tuple[str, Scalar, Mapping]]:
     table = node.get(section)
     if isinstance(table, Mapping):
-        for key, value in table.entries:
+        for key, (name, value) in zip(table.keys, table.values.items(), strict=True):
             assert isinstance(value, Mapping)
-            yield str(key.value), key.span, _Entry(value)
+            yield name, key, value
 
 
-def _stand_in(node: _Entry) -> Scalar:
-    at = node.node
-    return Scalar(0, at.document, at.start, at.end)
+def _stand_in(node: Mapping) -> Scalar:
+    return Scalar(0, node.document, node.start, node.length)
 
 
-def _docs(name: str, node: Node) -> Iterator[Doc]:
-    """Every doc below a node of this name."""
-    if isinstance(node, Mapping):
-        for key, value in node.entries:
-            if isinstance(value, Mapping):
-                yield from _docs(str(key.value), value)
-            elif key.value == "doc" and isinstance(value, Scalar):
-                yield Doc(name, value)
-
-
-def _text(node: _Entry, key: str) -> str:
+def _text(node: Mapping, key: str) -> str:
     value = node.get(key)
     assert isinstance(value, Scalar)
-    return " ".join(str(value.value).split()) if key == "doc" else str(value.value)
+    return str(value.value)
 
 
-def _optional_text(node: _Entry, key: str) -> str | None:
+def _optional_text(node: Mapping, key: str) -> str | None:
     return None if node.get(key) is None else _text(node, key)
 
 
-def _list(node: _Entry, key: str) -> tuple[Scalar, ...]:
+def _list(node: Mapping, key: str) -> tuple[Scalar, ...]:
     value = node.get(key)
     items = value.items if isinstance(value, Sequence) else ()
     return tuple(item for item in items if isinstance(item, Scalar))
 
 
-def _texts(node: _Entry, key: str) -> tuple[str, ...]:
+def _texts(node: Mapping, key: str) -> tuple[str, ...]:
     return tuple(str(item.value) for item in _list(node, key))
 
 
-def _references(node: _Entry, key: str) -> tuple[tuple[str, Span], ...]:
-    return tuple((str(item.value), item.span) for item in _list(node, key))
+def _references(node: Mapping, key: str) -> tuple[tuple[str, Scalar], ...]:
+    return tuple((str(item.value), item) for item in _list(node, key))
 
 
-def _zero_regions(node: _Entry) -> Iterator[RegionMember]:
+def _zero_regions(node: Mapping) -> Iterator[RegionMember]:
     """The regions of a buffer that its entry `zero` lists by their groups."""
     value = node.get("zero")
     for item in value.items if isinstance(value, Sequence) else ():
         for key, paths in item.entries if isinstance(item, Mapping) else ():
             for path in paths.items if isinstance(paths, Sequence) else ():
                 assert isinstance(path, Scalar)
-                yield RegionMember(str(key.value), str(path.value), key.span, path.span)
+                yield RegionMember(str(key.value), str(path.value), key, path)
 
 
-def _number(node: _Entry, key: str, default: int) -> int:
+def _number(node: Mapping, key: str, default: int) -> int:
     value = node.get(key)
     if value is None:
         return default
@@ -711,11 +692,11 @@ def _number(node: _Entry, key: str, default: int) -> int:
     return value.value
 
 
-def _flag(node: _Entry, key: str) -> bool:
+def _flag(node: Mapping, key: str) -> bool:
     value = node.get(key)
     return isinstance(value, Scalar) and value.value is True
 
 
-def _dtype(node: _Entry) -> Dtype | None:
+def _dtype(node: Mapping) -> Dtype | None:
     name = _optional_text(node, "dtype")
     return None if name is None else DTYPES[name]

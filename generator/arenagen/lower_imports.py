@@ -38,6 +38,7 @@ _WHOLE: Mapping[str, _Names] = {
         ],
         "runtime.memory": ["Member", "Placement", "Places", "new_clear", "new_memory"],
         "runtime.numeric": ["check_int"],
+        "runtime.pointer": ["BufferPtr"],
         "runtime.tensor": ["TensorView"],
         "runtime.view": ["shape_of_view", "view_device"],
         "shapes": ["Shapes", "buffer_shapes"],
@@ -75,7 +76,6 @@ _WHOLE: Mapping[str, _Names] = {
     },
 }
 _CHUNK: Mapping[str, _Names] = {
-    "arena": {"runtime.device": ["DevicePtr"]},
     "buffers": {"runtime.info": ["BufferInfo"]},
     "shapes": _GIVEN,
     # No name of a schema begins with a `_`.
@@ -129,6 +129,7 @@ def _join(modules: dict[str, Imports], chunks: Sequence[ArenaView]) -> None:
         columns = f"sweep_columns as _sweep_columns{end}"
         modules["sweep_columns"].add(f"sweep_columns{end}", columns)
         if each.pointers:
+            modules["arena"].add(f"arena{end}", f"POINTERS as _POINTERS{end}")
             modules["pointers"].add(f"pointers{end}", "*")
             modules["uses"].add(f"uses{end}", "*", f"USES as _USES{end}")
     last = chunks[-1]
@@ -147,6 +148,10 @@ def import_chunk(modules: dict[str, Imports], chunk: ArenaView) -> None:
         arena.add("sizes", "BufferSizes")
     if listed or chunk.checksums:
         arena.add("runtime.memory", "Member")
+    if chunk.pointers:
+        arena.add("runtime.pointer", "BufferPtr")
+    if len(chunk.pointers) < len(chunk.buffers):
+        arena.add("runtime.device", "DevicePtr")
     if chunk.filled:
         arena.add("runtime.backend", "GpuBackend")
         arena.add("runtime.fill", "fill")

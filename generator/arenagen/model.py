@@ -1,7 +1,7 @@
 """The checked model: records that mirror the YAML.
 
 Knows nothing of Python as a target. Formulas are trees; every named entry keeps the
-span of its name, outside equality.
+node of its name, outside equality.
 """
 
 from __future__ import annotations
@@ -14,6 +14,18 @@ from .record import field, record
 from .source import Places, Scalar
 
 _NOWHERE = Places({})
+
+
+class Placed:
+    """What has a node in a document, which tells where it stands."""
+
+    __slots__ = ()
+    node: Scalar
+
+    @property
+    def span(self) -> Span:
+        """Where it stands; most are never asked."""
+        return self.node.span
 
 
 @record
@@ -60,7 +72,7 @@ DTYPES: dict[str, Dtype] = {
 
 
 @record
-class ArenaInfo:
+class ArenaInfo(Placed):
     """Section `arena`."""
 
     class_name: str
@@ -70,24 +82,24 @@ class ArenaInfo:
     families: str | None
     log_buffers: tuple[str, ...]
     log_fields: tuple[str, ...]
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
     places: Places = field(default=_NOWHERE, compare=False)
 
 
 @record
-class TargetConstant:
+class TargetConstant(Placed):
     """An integer of the device that a build is for."""
 
     name: str
     doc: str
     default: int
     minimum: int
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
     places: Places = field(default=_NOWHERE, compare=False)
 
 
 @record
-class Limit:
+class Limit(Placed):
     """An integer that a server passes; the one with `tokens` bounds a pass."""
 
     name: str
@@ -97,12 +109,12 @@ class Limit:
     maximum: int | None
     default: int | None
     tokens: bool
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
     places: Places = field(default=_NOWHERE, compare=False)
 
 
 @record
-class Field:
+class Field(Placed):
     """A field of the model config. `default` is None for the type's empty value.
 
     `shard` is how tensor-parallel ranks share it: `heads` are divided evenly, and of
@@ -115,12 +127,12 @@ class Field:
     default: Formula | None
     aliases: tuple[str, ...]
     shard: str | None
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
     places: Places = field(default=_NOWHERE, compare=False)
 
 
 @record
-class Lever:
+class Lever(Placed):
     """An environment switch.
 
     A bool is on when its variable is one of `on_when`, or off when it is one of
@@ -139,7 +151,7 @@ class Lever:
     words: tuple[tuple[str, int | str, str | None], ...]
     clamp: tuple[int, int] | None
     arms: str | None
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
     places: Places = field(default=_NOWHERE, compare=False)
 
 
@@ -147,7 +159,7 @@ ConstantValue: TypeAlias = int | bool | str | tuple[str, ...] | tuple[int, ...]
 
 
 @record
-class Constant:
+class Constant(Placed):
     """A named literal; a public one is there for callers, whether it is read or not."""
 
     name: str
@@ -155,38 +167,38 @@ class Constant:
     value: ConstantValue
     type: Type
     public: bool
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
 
 
 @record
-class Let:
+class Let(Placed):
     """A named sub-formula."""
 
     name: str
     doc: str
     value: Formula
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
 
 
 @record
-class Parameter:
+class Parameter(Placed):
     """A parameter of a function or a layout."""
 
     name: str
     doc: str
     type: Type
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
 
 
 @record
-class Function:
+class Function(Placed):
     """A public sizing helper."""
 
     name: str
     doc: str
     parameters: tuple[Parameter, ...]
     value: Formula
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
 
 
 @record
@@ -205,17 +217,17 @@ class Bytes:
 
 
 @record
-class LayoutCall:
+class LayoutCall(Placed):
     """Extent of a named layout with arguments, in the layout's parameter order."""
 
     layout: str
     arguments: tuple[tuple[str, Formula], ...]
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
     places: Places = field(default=_NOWHERE, compare=False)
 
 
 @record
-class Region:
+class Region(Placed):
     """A part of a buffer: laid behind its predecessor, aligned, or at a fixed byte."""
 
     name: str
@@ -224,7 +236,7 @@ class Region:
     align: int
     at: Formula | None
     when: Formula | None
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
 
 
 @record
@@ -235,14 +247,14 @@ class Regions:
 
 
 @record
-class Use:
+class Use(Placed):
     """One of the purposes that a buffer serves."""
 
     name: str
     doc: str
     when: Formula | None
     extent: SingleExtent
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
 
 
 @record
@@ -257,7 +269,7 @@ Extent: TypeAlias = SingleExtent | Uses
 
 
 @record
-class Layout:
+class Layout(Placed):
     """A named, parametric layout of regions."""
 
     name: str
@@ -267,36 +279,36 @@ class Layout:
     regions: Regions
     accessor: LayoutCall | None
     accessor_doc: str
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
 
 
 @record
-class Group:
+class Group(Placed):
     """A zeroing group: the arena's method, and the one limited to a pass's rows."""
 
     name: str
     doc: str
     method: str
     rows_method: str | None
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
     places: Places = field(default=_NOWHERE, compare=False)
 
 
 @record
-class RegionMember:
+class RegionMember(Placed):
     """A region of a buffer that a zeroing group holds, by its path."""
 
     group: str
     path: str
-    group_span: Span = field(compare=False)
-    span: Span = field(compare=False)
+    group_node: Scalar = field(compare=False)
+    node: Scalar = field(compare=False)
 
 
 Fill: TypeAlias = Literal["zeros", "ones"] | int | float
 
 
 @record
-class Buffer:
+class Buffer(Placed):
     """One device buffer."""
 
     name: str
@@ -307,25 +319,25 @@ class Buffer:
     otherwise: Formula | None
     min_bytes: Formula | None
     token_major: bool
-    groups: tuple[tuple[str, Span], ...]
+    groups: tuple[tuple[str, Scalar], ...]
     zero_regions: tuple[RegionMember, ...]
     checksum: bool
     init: Fill | None
     carve: bool
     align: int
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
     places: Places = field(default=_NOWHERE, compare=False)
 
 
 @record
-class Trim:
+class Trim(Placed):
     """A family gate and the buffers that it empties."""
 
     name: str
     doc: str
     when: Formula
-    buffers: tuple[tuple[str, Span], ...]
-    span: Span = field(compare=False)
+    buffers: tuple[tuple[str, Scalar], ...]
+    node: Scalar = field(compare=False)
 
 
 @record

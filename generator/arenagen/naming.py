@@ -223,6 +223,7 @@ MODULE_NAMES = frozenset(
         "OutOfMemoryError",
         "Overrun",
         "PLACEMENTS",
+        "POINTERS",
         "Part",
         "PathLike",
         "Placement",

@@ -281,6 +281,11 @@ class BufferView:
         return bool(self.carve_method)
 
     @property
+    def pointer_class(self) -> str:
+        """The class of the buffer's pointer."""
+        return self.pointer.class_name if self.pointer else "DevicePtr"
+
+    @property
     def docs(self) -> tuple[str, ...]:
         """Paragraphs of the docstring."""
         return (self.doc, " ".join(self.details))
@@ -579,14 +584,14 @@ class ArenaView:
         return len(self.buffers)
 
     @property
-    def binds(self) -> bool:
-        """Whether the arena's own module leads pointers to the arena."""
-        return bool(self.chunks or self.pointers)
-
-    @property
     def held(self) -> tuple[BufferView, ...]:
         """The buffers of the arena's own module, for those of chunks are not."""
         return () if self.chunks else self.buffers
+
+    @property
+    def held_pointers(self) -> tuple[PointerView, ...]:
+        """The pointer classes that the arena's own module lists."""
+        return () if self.chunks else self.pointers
 
     @property
     def held_slab_order(self) -> tuple[str, ...]:

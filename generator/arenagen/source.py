@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from sys import intern
 from typing import Any, NoReturn, TypeAlias
@@ -96,11 +96,11 @@ class Document:
             self._lines = _BREAK.split(self.text)
             self._starts = [0, *(each.end() for each in _BREAK.finditer(self.text))]
 
-    def span(self, start: int, end: int) -> Span:
-        """The place of the characters up to `end`, those on their first line."""
+    def span(self, start: int, length: int) -> Span:
+        """The place of so many characters, those on their first line."""
         line, column = self.place(start)
         source = self._lines[line]
-        length = max(1, min(end - start, len(source) - column))
+        length = max(1, min(length, len(source) - column))
         return Span(self.file, line + 1, column + 1, length, source)
 
     def at(self, mark: Any) -> Span:
@@ -122,12 +122,17 @@ class Scalar:
     value: Value
     document: Document = field(compare=False)
     start: int = field(compare=False)
-    end: int = field(compare=False)
+    length: int = field(compare=False)
 
     @property
     def span(self) -> Span:
         """Where it stands."""
-        return self.document.span(self.start, self.end)
+        return self.document.span(self.start, self.length)
+
+    @property
+    def end(self) -> int:
+        """The character behind it."""
+        return self.start + self.length
 
     @property
     def raw(self) -> str:
@@ -147,38 +152,49 @@ class Sequence:
     items: tuple[Node, ...]
     document: Document = field(compare=False)
     start: int = field(compare=False)
-    end: int = field(compare=False)
+    length: int = field(compare=False)
 
     @property
     def span(self) -> Span:
         """Where it begins."""
-        return self.document.span(self.start, self.end)
+        return self.document.span(self.start, self.length)
 
 
 @record
 class Mapping:
     """A mapping with string keys, in document order."""
 
-    entries: tuple[tuple[Scalar, Node], ...]
+    keys: tuple[Scalar, ...]
+    values: dict[str, Node]
     document: Document = field(compare=False)
     start: int = field(compare=False)
-    end: int = field(compare=False)
+    length: int = field(compare=False)
 
     @property
     def span(self) -> Span:
         """Where it begins."""
-        return self.document.span(self.start, self.end)
+        return self.document.span(self.start, self.length)
+
+    @property
+    def entries(self) -> Iterable[tuple[Scalar, Node]]:
+        """Each key with its value."""
+        return zip(self.keys, self.values.values(), strict=True)
 
     def get(self, key: str) -> Node | None:
         """The value of a key, or None."""
-        for name, value in self.entries:
-            if name.value == key:
-                return value
-        return None
+        return self.values.get(key)
 
     def key(self, key: str) -> Scalar:
         """The node of a key that is there."""
-        return next(name for name, _ in self.entries if name.value == key)
+        return next(each for each in self.keys if each.value == key)
+
+    def with_entries(self, entries: Iterable[tuple[Scalar, Node]]) -> Mapping:
+        """A mapping at the same place with other entries."""
+        keys, values = [], {}
+        for key, value in entries:
+            keys.append(key)
+            values[str(key.value)] = value
+        return Mapping(tuple(keys), values, self.document, self.start, self.length)
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping
@@ -194,6 +210,10 @@ class Places:
 
     def __getitem__(self, name: str) -> Span:
         return self._nodes[name].span
+
+    def node(self, name: str) -> Node:
+        """What has that name."""
+        return self._nodes[name]
 
     def __contains__(self, name: str) -> bool:
         return name in self._nodes
@@ -246,7 +266,7 @@ def parse(text: str, file: str) -> Node:
     """
     document = Document(text, file)
     if not document.is_simple and (bad := re.search(_NOT_YAML, text)):
-        span = document.span(bad.start(), bad.end())
+        span = document.span(bad.start(), len(bad[0]))
         raise InputProblems([not_yaml(f"the character {bad[0]!a}", span)])
     composer = _Composer(document)
     try:
@@ -268,8 +288,8 @@ def plain(node: Node) -> Any:
             return value
         case Sequence(items):
             return [plain(item) for item in items]
-        case Mapping(entries):
-            return {str(key.value): plain(value) for key, value in entries}
+        case Mapping(_, values):
+            return {key: plain(value) for key, value in values.items()}
 
 
 class _Composer:
@@ -306,7 +326,7 @@ class _Composer:
         )
 
     def _span(self, event: Any) -> Span:
-        return self.document.span(event.start_mark.index, event.end_mark.index)
+        return self.document.span(*_extent(event))
 
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))
@@ -335,11 +355,11 @@ class _Composer:
         if kind is ScalarEvent:
             node = self._scalar(event, is_key)
         else:
-            start, end = event.start_mark.index, event.end_mark.index
+            extent = _extent(event)
             if kind is SequenceStartEvent:
-                node = Sequence(self._items(depth + 1), self.document, start, end)
+                node = Sequence(self._items(depth + 1), self.document, *extent)
             else:
-                node = Mapping(self._entries(depth + 1), self.document, start, end)
+                node = Mapping(*self._entries(depth + 1), self.document, *extent)
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         return node
@@ -354,8 +374,7 @@ class _Composer:
             what = "itself" if anchor in self._anchors else "nothing before it"
             message = f"the alias `*{anchor}` stands for {what}"
             self._report("AR007", message, self._span(event))
-            start, end = event.start_mark.index, event.end_mark.index
-            return Scalar(None, self.document, start, end)
+            return Scalar(None, self.document, *_extent(event))
         count, height = _measure(node)
         self._aliased += count
         if depth + height > MAX_DEPTH:
@@ -363,17 +382,19 @@ class _Composer:
         return node
 
     def _scalar(self, event: Any, is_key: bool) -> Scalar:
-        start, end = event.start_mark.index, event.end_mark.index
+        start = event.start_mark.index
+        length = event.end_mark.index - start
         if event.anchor is not None or event.tag is not None:
-            shift = re.match(_PROPERTIES, self.document.text[start:end])
-            start += shift.end() if shift else 0
+            shift = re.match(_PROPERTIES, self.document.text[start : start + length])
+            if shift is not None:
+                start, length = start + shift.end(), length - shift.end()
         text: str = event.value
         value: Value = text
         # Where the document has no control character, an escape may still make one.
         is_simple = self.document.is_simple and event.style != '"'
         if not is_simple and (bad := re.search(_CONTROL, text)):
             message = f"the control character {bad[0]!a} in a text"
-            self._report("AR011", message, self.document.span(start, end))
+            self._report("AR011", message, self.document.span(start, length))
             value = ""
         elif is_key:
             # A key is a name: `0:` means the text 0, not a number. Few names are keys
@@ -383,11 +404,11 @@ class _Composer:
             pass
         elif len(text) > _MAX_INT_DIGITS and _INT.fullmatch(text):
             message = f"an integer of {len(text)} digits"
-            self._report("AR008", message, self.document.span(start, end))
+            self._report("AR008", message, self.document.span(start, length))
             value = 0
         else:
             value = core_value(text)
-        return Scalar(value, self.document, start, end)
+        return Scalar(value, self.document, start, length)
 
     def _items(self, depth: int) -> tuple[Node, ...]:
         items = []
@@ -395,25 +416,32 @@ class _Composer:
             items.append(self._node(event, depth))
         return tuple(items)
 
-    def _entries(self, depth: int) -> tuple[tuple[Scalar, Node], ...]:
-        entries = []
-        seen: dict[str, Scalar] = {}
+    def _entries(self, depth: int) -> tuple[tuple[Scalar, ...], dict[str, Node]]:
+        keys: list[Scalar] = []
+        values: dict[str, Node] = {}
         while type(event := self._next()) is not MappingEndEvent:
             key = self._node(event, depth, is_key=True)
             value = self._node(self._next(), depth)
             if not isinstance(key, Scalar) or not isinstance(key.value, str):
                 self._report("AR009", "a key that is not a plain word", key.span)
-            elif key.value in seen:
+            elif key.value in values:
+                first = next(each for each in keys if each.value == key.value)
                 self._report(
                     "AR010",
                     f"the key `{key.value}` stands twice",
                     key.span,
-                    related=(("first", seen[key.value].span),),
+                    related=(("first", first.span),),
                 )
             else:
-                seen[key.value] = key
-                entries.append((key, value))
-        return tuple(entries)
+                keys.append(key)
+                values[key.value] = value
+        return tuple(keys), values
+
+
+def _extent(event: Any) -> tuple[int, int]:
+    """The first character of an event, and how many there are."""
+    start = event.start_mark.index
+    return start, event.end_mark.index - start
 
 
 def _measure(node: Node) -> tuple[int, int]:
@@ -422,9 +450,9 @@ def _measure(node: Node) -> tuple[int, int]:
     match node:
         case Sequence(items):
             below = [_measure(item) for item in items]
-        case Mapping(entries):
-            count += len(entries)
-            below = [_measure(value) for _, value in entries]
+        case Mapping(keys, values):
+            count += len(keys)
+            below = [_measure(value) for value in values.values()]
         case _:
             below = []
     for inner, depth in below:

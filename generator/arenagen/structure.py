@@ -110,17 +110,13 @@ class _Tree:
 
     def __init__(self, root: Node) -> None:
         self.root = root
-        self._tables: dict[int, dict[str, Node]] = {}
 
     def node(self, path: list[str | int]) -> Node:
         """The node at a path."""
         node = self.root
         for step in path:
             if isinstance(node, Mapping):
-                if id(node) not in self._tables:
-                    table = {str(key.value): value for key, value in node.entries}
-                    self._tables[id(node)] = table
-                node = self._tables[id(node)][str(step)]
+                node = node.values[str(step)]
             elif isinstance(node, Sequence):
                 assert isinstance(step, int)
                 node = node.items[step]
@@ -132,8 +128,8 @@ class _Tree:
         if isinstance(parent, Mapping) and path:
             return parent.key(str(path[-1])).span
         node = self.node(path)
-        if isinstance(node, Mapping) and node.entries:
-            return node.entries[0][0].span
+        if isinstance(node, Mapping) and node.keys:
+            return node.keys[0].span
         return node.span
 
 

@@ -18,6 +18,7 @@ import pytest
 from arenagen.compile import Text, check_source, emit, read_schema
 from driver.simulated import Driver
 from metrale_arena import DevicePtr, HostBackend
+from metrale_arena.runtime.pointer import released_arena
 
 pytest_plugins = ["driver.plugin"]
 
@@ -169,9 +170,9 @@ def test_selfcheck_tells_a_pointer_that_lies_askew(
     memory = importlib.import_module("aligned_arena.runtime.memory").SeparateMemory
     allocate = memory.allocate
 
-    def crooked(self: Any) -> Any:
-        allocate(self)
-        found = iter(self._allocations)
+    def crooked(self: Any, arena: Any) -> Any:
+        allocate(self, arena)
+        found = iter(self._handles)
         return [next(found) if nbytes else DevicePtr.NULL for nbytes in self._sizes]
 
     monkeypatch.setattr(memory, "allocate", crooked)
@@ -241,11 +242,11 @@ def test_a_free_that_fails_names_its_buffer_and_keeps_no_other(
 
 def test_nothing_more_is_asked_for_alignments_that_are_promised() -> None:
     memory = importlib.import_module("metrale_arena.runtime.memory")
-    places = memory.Places({"x": 256, "y": 8}, ["x", "y"])
+    places = memory.Places({"x": 256, "y": 8}, ["x", "y"], {})
     for placement, asked in (("separate", [300, 20]), ("slab", [324])):
         gpu = Worst()
         made = memory.new_memory(placement, gpu, places, (300, 20), 0, "test", 0)
-        x, y = made.allocate()
+        x, y = made.allocate(released_arena)
         assert list(gpu.asked.values()) == asked
         assert gpu.holds(x, 300)
         assert gpu.holds(y, 20)
@@ -256,9 +257,9 @@ def test_nothing_more_is_asked_for_alignments_that_are_promised() -> None:
 @every_placement
 def test_buffers_of_no_bytes_take_no_memory(placement: str) -> None:
     memory = importlib.import_module("metrale_arena.runtime.memory")
-    places = memory.Places({"x": 4096, "y": 512}, ["x", "y"])
+    places = memory.Places({"x": 4096, "y": 512}, ["x", "y"], {})
     gpu = Worst()
     made = memory.new_memory(placement, gpu, places, (0, 0), 0, "test", 0)
-    assert [*made.allocate()] == [0, 0]
+    assert [*made.allocate(released_arena)] == [0, 0]
     assert gpu.count == 0
     assert made.free() == ()

@@ -258,28 +258,42 @@ def test_a_plan_is_made_at_the_first_call_and_kept(
         ]
 
 
+class Handle:
+    """An allocation in a form of its backend's own."""
+
+    def __init__(self, ptr: DevicePtr) -> None:
+        self.ptr = ptr
+
+    def __int__(self) -> int:
+        return int(self.ptr)
+
+
 class Many(Spy):
     """A backend of many, one of whose calls may fail as a whole."""
 
     fail = ""
 
-    def alloc_many(self, sizes: Sequence[int], pointers: list[DevicePtr]) -> None:
-        pointers += [self.gpu.alloc(nbytes) for nbytes in sizes]
+    def alloc_many(self, sizes: Sequence[int], handles: list[Any]) -> None:
+        handles += [self.gpu.alloc(nbytes) for nbytes in sizes]
         if self.fail == "alloc_many":
             raise BackendError("lost")
         if self.fail == "too few":
-            self.gpu.free(pointers.pop())
+            self.gpu.free(handles.pop())
         elif self.fail == "too many":
-            pointers.append(self.gpu.alloc(256))
+            handles.append(self.gpu.alloc(256))
         elif self.fail == "NULL":
-            self.gpu.free(pointers[2])
-            pointers[2] = NULL
+            self.gpu.free(handles[2])
+            handles[2] = NULL
         elif self.fail == "plain":
-            pointers[:] = [int(ptr) for ptr in pointers]  # type: ignore[misc]
+            handles[:] = [int(ptr) for ptr in handles]
+        elif self.fail == "own form":
+            handles[:] = map(Handle, handles)
 
-    def free_many(self, pointers: Sequence[DevicePtr]) -> list[tuple[int, Exception]]:
-        for ptr in pointers:
-            self.gpu.free(ptr)
+    def free_many(self, handles: Sequence[Any]) -> list[tuple[int, Exception]]:
+        if self.fail == "own form":
+            assert {*map(type, handles)} == {Handle}
+        for handle in handles:
+            self.gpu.free(DevicePtr(handle))
         if self.fail == "free_many":
             raise BackendError("lost")
         return []
@@ -335,11 +349,25 @@ def test_a_backend_of_many_that_gives_wrong_addresses_is_reported(
 
 
 @every_placement
-def test_a_backend_of_many_may_give_plain_ints(placement: str, gpu: Backend) -> None:
+@pytest.mark.parametrize("form", ["plain", "own form"])
+def test_a_backend_of_many_may_give_addresses_in_other_forms(
+    placement: str, form: str, gpu: Backend
+) -> None:
     many = Many(gpu)
-    many.fail = "plain"
+    many.fail = form
     with MOE_CASE.build(many, placement=placement) as arena:
         assert isinstance(arena.residual.offset(256), DevicePtr)
+        arena.zero_all(gpu.default_stream)
+    assert gpu.live_bytes == 0
+
+
+def test_a_backend_may_have_many_allocations_and_single_frees(gpu: Backend) -> None:
+    class Single(Many):
+        fail = "own form"
+        free_many = None  # type: ignore[assignment]
+
+    with MOE_CASE.build(Single(gpu)):
+        pass
     assert gpu.live_bytes == 0
 
 

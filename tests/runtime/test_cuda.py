@@ -174,6 +174,23 @@ def test_memsets_go_to_the_stream_that_is_given_and_wait_for_it(
         assert driver.peek(arena.hidden_states, nbytes) == bytes(nbytes)
 
 
+def test_a_plan_goes_to_any_number_of_streams(driver: Driver, gpu: CudaBackend) -> None:
+    # More than those whose calls a plan keeps.
+    streams = [make_stream() for _ in range(40)]
+    with build(gpu) as arena:
+        driver.clear()
+        for stream in streams * 2:
+            arena.zero_prefill_essentials(stream)
+        plan = arena.zero_plan(method="zero_prefill_essentials")
+        memsets = driver.calls("cuMemsetD8Async")
+        found = [(call.stream, call.pointer, call.bytes) for call in memsets]
+        assert found == [
+            (stream, getattr(arena, entry.buffers[0]), entry.nbytes)
+            for stream in streams * 2
+            for entry in plan
+        ]
+
+
 def test_zeroing_is_legal_inside_graph_capture_and_replays(
     driver: Driver, gpu: CudaBackend
 ) -> None:
@@ -658,12 +675,31 @@ def test_a_subclass_that_overrides_alloc_and_free_sees_every_one(
     assert driver.live() == (0, 0)
 
 
+def test_a_subclass_that_overrides_free_alone_is_given_pointers(
+    driver: Driver,
+) -> None:
+    class Freeing(CudaBackend):
+        freed: list[DevicePtr]
+
+        def free(self, ptr: DevicePtr) -> None:
+            assert type(ptr) is DevicePtr
+            self.freed.append(ptr)
+            super().free(ptr)
+
+    gpu = Freeing()
+    gpu.freed = []
+    with build(gpu) as arena:
+        pointers = [getattr(arena, name) for name in BUFFERS]
+    assert gpu.freed == [ptr for ptr in pointers if ptr]
+    assert driver.live() == (0, 0)
+
+
 def test_the_context_is_asked_for_once_for_all_allocations_and_all_frees(
     driver: Driver, gpu: CudaBackend
 ) -> None:
-    pointers: list[DevicePtr] = []
-    gpu.alloc_many([256, 512, 1024], pointers)
-    assert gpu.free_many(pointers) == []
+    handles: list[Any] = []
+    gpu.alloc_many([256, 512, 1024], handles)
+    assert gpu.free_many(handles) == []
     names = [call.name for call in driver.calls()]
     assert names.count("cuMemAlloc") == names.count("cuMemFree") == 3
     assert names.count("cuCtxGetCurrent") == 2
@@ -673,33 +709,33 @@ def test_the_context_is_asked_for_once_for_all_allocations_and_all_frees(
 def test_what_was_allocated_before_one_of_many_failed_is_told(
     driver: Driver, gpu: CudaBackend
 ) -> None:
-    pointers: list[DevicePtr] = []
+    handles: list[Any] = []
     driver.fail("cuMemAlloc", 3, STATUS["out of memory"])
     with pytest.raises(OutOfMemoryError) as caught:
-        gpu.alloc_many([256, 512, 1024, 2048], pointers)
+        gpu.alloc_many([256, 512, 1024, 2048], handles)
     assert caught.value.asked == 1024
     assert driver.live() == (2, 256 + 512)
-    assert len(pointers) == 2
-    assert gpu.free_many(pointers) == []
+    assert len(handles) == 2
+    assert gpu.free_many(handles) == []
     assert driver.live() == (0, 0)
 
 
 def test_every_one_of_many_is_freed_whatever_the_others_do(
     driver: Driver, gpu: CudaBackend
 ) -> None:
-    pointers: list[DevicePtr] = []
-    gpu.alloc_many([256] * 5, pointers)
+    handles: list[Any] = []
+    gpu.alloc_many([256] * 5, handles)
     driver.fail("cuMemFree", 2, STATUS["unknown"])
-    ((place, error),) = gpu.free_many(pointers)
+    ((place, error),) = gpu.free_many(handles)
     assert (place, type(error)) == (1, CudaError)
-    assert f"at {pointers[1]:#x}" in str(error)
+    assert f"at {int(handles[1]):#x}" in str(error)
     assert driver.live().allocations == 1
-    gpu.free(pointers[1])
-    (failure,) = gpu.free_many(pointers[:1])
+    gpu.free(DevicePtr(handles[1]))
+    (failure,) = gpu.free_many(handles[:1])
     assert failure[0] == 0
     assert "INVALID_VALUE" in str(failure[1])
     gpu.close()
-    failures = gpu.free_many(pointers)
+    failures = gpu.free_many(handles)
     assert [place for place, _ in failures] == [0, 1, 2, 3, 4]
     assert all("the backend is closed" in str(error) for _, error in failures)
 
@@ -708,8 +744,8 @@ def test_an_interrupt_waits_until_all_are_freed(
     driver: Driver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gpu = CudaBackend()
-    pointers: list[DevicePtr] = []
-    gpu.alloc_many([256] * 3, pointers)
+    handles: list[Any] = []
+    gpu.alloc_many([256] * 3, handles)
 
     class Interrupted:
         """The driver, whose second free never returns."""
@@ -728,7 +764,7 @@ def test_an_interrupt_waits_until_all_are_freed(
 
     monkeypatch.setattr(gpu, "_driver", Interrupted())
     with pytest.raises(KeyboardInterrupt):
-        gpu.free_many(pointers)
+        gpu.free_many(handles)
     assert driver.live() == (0, 0)
 
 

@@ -53,6 +53,7 @@ from metrale_arena import (
 )
 from metrale_arena.runtime.debug import Guards
 from metrale_arena.runtime.memory import Places, new_memory
+from metrale_arena.runtime.pointer import released_arena
 
 pytest_plugins = ["driver.plugin"]
 
@@ -444,8 +445,10 @@ def test_regions_of_a_layout_inside_a_layout_are_named_by_both(
     change: dict[str, Any],
 ) -> None:
     gpu = HostBackend()
-    memory = new_memory("separate", gpu, Places({"x": 256}, "x"), (19,), 0, "test", 8)
-    ptr = LaidOut(*memory.allocate())
+    memory = new_memory(
+        "separate", gpu, Places({"x": 256}, "x", {}), (19,), 0, "test", 8
+    )
+    ptr = LaidOut(*memory.allocate(released_arena))
     info = BUFFERS["hidden_states"]._replace(groups=(), **change)
     guards = Guards(gpu, Debug(guard=8), memory, [("x", ptr, 19)], {"x": info})
     gpu.memset(ptr, 0, 19)

@@ -24,6 +24,7 @@ from metrale_arena import (
     ReleasedError,
     ZeroRange,
 )
+from metrale_arena.runtime.pointer import released_arena
 from runtime.memory import Places, SeparateMemory, SlabMemory, new_memory
 
 NEXT: dict[str, Any] = {
@@ -296,9 +297,9 @@ def test_a_failing_free_of_the_slab_is_reported(gpu: HostBackend) -> None:
 
 def test_alignments_beyond_256_are_honoured_and_never_merged_over() -> None:
     gpu = HostBackend()
-    places = Places({"x": 256, "y": 4096, "z": 256}, ["x", "z", "y"])
+    places = Places({"x": 256, "y": 4096, "z": 256}, ["x", "z", "y"], {})
     memory = SlabMemory(gpu, places, (3000, 10, 1), 0, "test")
-    x, y, z = memory.allocate()
+    x, y, z = memory.allocate(released_arena)
     assert (z - x, y - x) == (3072, 4096)
     apart = memory.plan(("x", x, 3000), ("y", y, 10))
     assert [entry.buffers for entry in apart.shown] == [("x",), ("y",)]
@@ -312,9 +313,10 @@ def test_alignments_beyond_256_are_honoured_and_never_merged_over() -> None:
 
 def test_an_arena_without_bytes_asks_for_nothing() -> None:
     gpu = HostBackend()
+    places = Places({"x": 256}, "x", {})
     for placement in ("separate", "slab"):
-        memory = new_memory(placement, gpu, Places({"x": 256}, "x"), (0,), 0, "test")  # type: ignore[arg-type]
-        (x,) = memory.allocate()
+        memory = new_memory(placement, gpu, places, (0,), 0, "test")  # type: ignore[arg-type]
+        (x,) = memory.allocate(released_arena)
         assert x == 0
         assert memory.plan(("x", x, 0)).shown == ()
         assert memory.free() == ()
@@ -323,9 +325,9 @@ def test_an_arena_without_bytes_asks_for_nothing() -> None:
 
 def test_separate_buffers_are_never_merged_even_side_by_side() -> None:
     gpu = HostBackend()
-    places = Places({"x": 256, "y": 256}, "xy")
+    places = Places({"x": 256, "y": 256}, "xy", {})
     memory = SeparateMemory(gpu, places, (4096, 4096), 0)
-    x, y = memory.allocate()
+    x, y = memory.allocate(released_arena)
     plan = memory.plan(("x", x, 4096), ("y", y, 4096))
     assert len(plan.ranges) == 2
     assert memory.free() == ()

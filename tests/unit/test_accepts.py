@@ -109,8 +109,8 @@ def node(value: Any) -> Node:
     """Plain data as nodes."""
     at = (Document("", "a.yaml"), 0, 0)
     if isinstance(value, dict):
-        pairs = [(Scalar(key, *at), node(inner)) for key, inner in value.items()]
-        return Mapping(tuple(pairs), *at)
+        keys = tuple(Scalar(key, *at) for key in value)
+        return Mapping(keys, {key: node(inner) for key, inner in value.items()}, *at)
     if isinstance(value, list):
         return Sequence(tuple(map(node, value)), *at)
     return Scalar(value, *at)

@@ -21,7 +21,6 @@ from arenagen.cli import cli
 from arenagen.commands.schemas import load_checked
 from arenagen.compile import Text, read_schema
 from arenagen.diff import Change, SchemaDiff, diff
-from arenagen.errors import Span
 from arenagen.formula import parse
 from arenagen.model import (
     DTYPES,
@@ -164,9 +163,9 @@ def other(value: Any) -> Iterator[Any]:
         case Formula():
             scalar = value.scalar
             text = "M + 12345"
-            again = Scalar(text, scalar.document, scalar.start, scalar.end)
+            again = Scalar(text, scalar.document, scalar.start, scalar.length)
             yield Formula(parse(text), again)
-        case Span():
+        case Scalar():
             return
         case Dtype():
             yield DTYPES["f64"]

@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 
 from arenagen import structure
 from arenagen.compile import Text, check_source, emit, read_schema
-from arenagen.errors import ArenagenError, InputProblems, Span
+from arenagen.errors import ArenagenError, InputProblems
 from arenagen.extend import extend
 from arenagen.load import load, shaped
 from arenagen.model import Schema
-from arenagen.source import Mapping, parse, plain
+from arenagen.source import Mapping, Scalar, parse, plain
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -104,13 +104,13 @@ def merged(over: str, **files: str) -> Schema:
 
 def said(value: Any) -> Any:
     """What a model says, wherever it says it."""
-    if isinstance(value, Span):
+    if isinstance(value, Scalar):
         return None
     if hasattr(value, "__compared__"):
         return {
             name: said(getattr(value, name))
             for name in value.__match_args__
-            if name not in ("places", "scalar")
+            if name != "places"
         }
     if isinstance(value, tuple):
         return [said(each) for each in value]

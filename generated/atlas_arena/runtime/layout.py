@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Final, NamedTuple
 
 from .device import NULL, DevicePtr
@@ -53,10 +54,7 @@ class Region(NamedTuple):
 
 def place(base: DevicePtr, offset: int, dtype: str, shape: tuple[int, ...]) -> Region:
     """Return the region of that dtype and shape, `offset` bytes behind `base`."""
-    count = 1
-    for dimension in shape:
-        count *= dimension
-    nbytes = (count * DTYPE_BITS[dtype] + 7) // 8
+    nbytes = (prod(shape) * DTYPE_BITS[dtype] + 7) // 8
     return Region(shift(base, offset), offset, nbytes, dtype, shape)
 
 

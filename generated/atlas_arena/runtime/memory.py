@@ -9,14 +9,15 @@ a backend promises is had by allocating the difference more, and rounding up.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from operator import mod
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias
 
 from .backend import ALIGNMENT, GpuBackend, Stream, free_each
 from .device import NULL, DevicePtr
 from .errors import AllocationError, BackendError, ClearError, ConfigError
+from .pointer import BufferPtr, new_pointers
 from .regions import RegionRun
 
 # A pointer and the bytes from it on.
@@ -64,25 +65,45 @@ class Places:
     """What placing has to know of a package's buffers, worked out once.
 
     names, aligns: of the buffers, in the order of the schema.
+    kinds: the class of each one's pointer.
+    bound: where those stand whose pointers know their arena.
     slab: where each stands in `names`, in the order of a slab.
     widest: the largest alignment.
     """
 
-    __slots__ = ("aligns", "names", "slab", "widest")
+    __slots__ = ("aligns", "bound", "kinds", "names", "slab", "widest")
 
-    def __init__(self, aligns: Mapping[str, int], slab_order: Sequence[str]) -> None:
+    def __init__(
+        self,
+        aligns: Mapping[str, int],
+        slab_order: Sequence[str],
+        pointers: Mapping[str, type[BufferPtr]],
+    ) -> None:
+        """Keep alignments and pointer classes, by name; other pointers are plain."""
         self.names = tuple(aligns)
         self.aligns = tuple(aligns.values())
+        self.kinds = tuple(pointers.get(name, DevicePtr) for name in aligns)
         at = {name: place for place, name in enumerate(self.names)}
+        self.bound = tuple(at[name] for name in pointers)
         self.slab = tuple(at[name] for name in slab_order)
         self.widest = max(self.aligns, default=ALIGNMENT)
+
+    def pointers(self, addresses: Iterable[Any], arena: Callable[[], Any]) -> list[Any]:
+        """The pointers to the buffers of an arena, each of its own class.
+
+        addresses: one a buffer, in order, as ints or what `int` makes one of.
+        arena: a weak reference to it.
+        """
+        return new_pointers(self.kinds, addresses, self.bound, arena)
 
 
 class Memory(Protocol):
     """The allocations of one arena."""
 
-    def allocate(self) -> Sequence[DevicePtr]:
+    def allocate(self, arena: Callable[[], Any]) -> Sequence[Any]:
         """The pointers of all buffers, in order; NULL for one of 0 bytes.
+
+        arena: a weak reference to the arena, for the pointers that know theirs.
 
         What was allocated before an error is still there, for `free`.
         """
@@ -114,7 +135,8 @@ class _Allocations:
         self._gpu = gpu
         self._places = places
         self._sizes = sizes
-        self._allocations: list[DevicePtr] = []
+        # What `free_many` takes.
+        self._handles: list[Any] = []
 
     def _labels(self) -> list[str]:
         """What errors call the allocations."""
@@ -130,40 +152,49 @@ class _Allocations:
             total, sizes = gpu.total_memory(), self._sizes_by_name()
             raise AllocationError.from_sizes(None, asked, free, total, sizes, reserve)
 
-    def _allocate(self, asked: list[int]) -> None:
+    def _allocate(self, asked: Sequence[int]) -> None:
         """Get an allocation for each number of bytes, until one fails."""
-        gpu, found = self._gpu, self._allocations
+        gpu, handles = self._gpu, self._handles
         alloc_many = getattr(gpu, "alloc_many", None)
         try:
             if alloc_many is not None:
-                alloc_many(asked, found)
-                _check_many(asked, found)
+                alloc_many(asked, handles)
+                if len(handles) != len(asked):
+                    why = f"{len(handles)} addresses for {len(asked)} sizes"
+                    raise BackendError(f"alloc_many: {why}")
                 return
             for nbytes in asked:
                 ptr = gpu.alloc(nbytes)
                 if not ptr:
                     raise BackendError(f"alloc: NULL for {nbytes} bytes")
                 # A backend may give a plain int.
-                found.append(ptr if type(ptr) is DevicePtr else DevicePtr(ptr))
+                handles.append(ptr if type(ptr) is DevicePtr else DevicePtr(ptr))
         except Exception as error:
             # A backend of many may fail when all are there.
-            failed = min(len(found), len(asked) - 1)
-            if NULL in found:
-                failed = found.index(NULL)
-                # Nothing to free; what is behind it may be there.
-                found[:] = filter(None, found)
-            free, total = _memory_of(gpu)
-            # The driver's own call and status, where the backend put a word round them.
-            why = str(error.__cause__ or error)
-            label, sizes = self._labels()[failed], self._sizes_by_name()
-            raise AllocationError.from_sizes(
-                label, asked[failed], free, total, sizes, why=why
-            ) from error
+            failed = min(len(handles), len(asked) - 1)
+            raise self._failure(failed, asked[failed], error) from error
+
+    def _refuse_null(self, asked: Sequence[int]) -> NoReturn:
+        """Raise the error of a backend of many that gave NULL for an allocation."""
+        failed = next(at for at, handle in enumerate(self._handles) if not int(handle))
+        error = BackendError(f"alloc_many: NULL for {asked[failed]} bytes")
+        failure = self._failure(failed, asked[failed], error)
+        # Nothing to free; what is behind it may be there.
+        self._handles = [handle for handle in self._handles if int(handle)]
+        raise failure from error
+
+    def _failure(self, place: int, asked: int, error: Exception) -> AllocationError:
+        """The error of the allocation that stands at `place`."""
+        free, total = _memory_of(self._gpu)
+        # The driver's own call and status, where the backend put a word round them.
+        why = str(error.__cause__ or error)
+        label, sizes = self._labels()[place], self._sizes_by_name()
+        return AllocationError.from_sizes(label, asked, free, total, sizes, why=why)
 
     def free(self) -> Failures:
         """Free every allocation; return the failures in order."""
-        owned, self._allocations = self._allocations, []
-        failures = _free_all(self._gpu, owned) if owned else []
+        handles, self._handles = self._handles, []
+        failures = _free_all(self._gpu, handles) if handles else []
         if not failures:
             return ()
         labels = self._labels()
@@ -190,21 +221,25 @@ class SeparateMemory(_Allocations):
     def _labels(self) -> list[str]:
         return [name for name, nbytes in self._sizes_by_name().items() if nbytes]
 
-    def allocate(self) -> Sequence[DevicePtr]:
+    def allocate(self, arena: Callable[[], Any]) -> Sequence[Any]:
         """Allocate every buffer; nothing is asked of the backend for 0 bytes.
 
         Raise AllocationError with the buffer, its bytes, the memory that was free and
         the largest buffers; its cause is what the backend raised. Raise BackendError
         for an address that is not aligned as the buffer is, or as ALIGNMENT promises.
         """
-        self._allocate([nbytes for nbytes in self._asked if nbytes])
-        pointers = self._allocations
-        if len(pointers) < len(self._sizes):
-            found = iter(pointers)
-            pointers = [next(found) if nbytes else NULL for nbytes in self._sizes]
-        places = self._places
+        asked = tuple(filter(None, self._asked))
+        self._allocate(asked)
+        places, addresses = self._places, self._handles
+        if len(asked) < len(self._asked):
+            found = iter(addresses)
+            addresses = [next(found) if nbytes else NULL for nbytes in self._asked]
+        pointers = places.pointers(addresses, arena)
+        if len(tuple(filter(None, pointers))) < len(asked):
+            self._refuse_null(asked)
         if any(map(mod, pointers, places.aligns)):
-            return tuple(map(_rounded, places.names, pointers, places.aligns))
+            rounded = map(_rounded, places.names, pointers, places.aligns)
+            return places.pointers(rounded, arena)
         return pointers
 
     def room(self, name: str) -> int:
@@ -245,8 +280,7 @@ class SlabMemory(_Allocations):
         for place in places.slab:
             nbytes = sizes[place]
             if nbytes:
-                align = aligns[place]
-                end += -end % align
+                end += -end % aligns[place]
                 self._offsets[place] = end
                 end += nbytes
         self._end = end
@@ -262,25 +296,29 @@ class SlabMemory(_Allocations):
     def _labels(self) -> list[str]:
         return [self._label]
 
-    def allocate(self) -> Sequence[DevicePtr]:
+    def allocate(self, arena: Callable[[], Any]) -> Sequence[Any]:
         """Allocate the slab; the pointers of the buffers inside.
 
         Raise AllocationError for what the backend raises, and BackendError for an
         address that is not aligned as a buffer is, or as ALIGNMENT promises.
         """
         if not self._end:
-            return [NULL] * len(self._sizes)
-        self._allocate([self._end + self._align - ALIGNMENT])
-        base = self._allocations[0]
+            return self._places.pointers([NULL] * len(self._sizes), arena)
+        asked = [self._end + self._align - ALIGNMENT]
+        self._allocate(asked)
+        base = DevicePtr(self._handles[0])
+        if not base:
+            self._refuse_null(asked)
         if base % ALIGNMENT:
             self._refuse(base)
         elif base % self._align:
             base = base.offset(-base % self._align)
         self._base = base
-        return [
-            DevicePtr(base + offset) if nbytes else NULL
+        addresses = [
+            base + offset if nbytes else NULL
             for offset, nbytes in zip(self._offsets, self._sizes, strict=True)
         ]
+        return self._places.pointers(addresses, arena)
 
     def _refuse(self, base: DevicePtr) -> None:
         """Raise BackendError where a buffer needs more than `base` is a multiple of."""
@@ -369,7 +407,7 @@ def new_clear(gpu: GpuBackend) -> Callable[[ZeroPlan, Stream], None]:
 
         def clear_prepared(plan: ZeroPlan, stream: Stream) -> None:
             try:
-                memset_ranges(plan.prepared, 0, stream)
+                memset_ranges(plan.prepared, stream)
             except Exception as error:
                 failed = getattr(error, "ptr", None)
                 raise _clear_error(plan, failed, error) from error
@@ -399,7 +437,7 @@ def _clear_error(plan: ZeroPlan, ptr: int | None, error: Exception) -> ClearErro
 def _prepare(gpu: GpuBackend, ranges: tuple[Range, ...]) -> object:
     # An isinstance with a protocol costs more than all the rest of a plan.
     prepare = getattr(gpu, "prepare_ranges", None)
-    return None if prepare is None else prepare(ranges)
+    return None if prepare is None else prepare(ranges, 0)
 
 
 def _rounded(name: str, ptr: DevicePtr, align: int) -> DevicePtr:
@@ -415,18 +453,6 @@ def _check_promise(label: str, ptr: DevicePtr, align: int, needed_by: str = "") 
         raise BackendError(f"{why}, which {needed_by} needs" if needed_by else why)
 
 
-def _check_many(asked: list[int], found: list[DevicePtr]) -> None:
-    """Hold what a backend of many gave to what `alloc` has to give."""
-    if len(found) != len(asked):
-        why = f"{len(found)} addresses for {len(asked)} sizes"
-        raise BackendError(f"alloc_many: {why}")
-    if not all(found):
-        nbytes = asked[found.index(NULL)]
-        raise BackendError(f"alloc_many: NULL for {nbytes} bytes")
-    if {*map(type, found)} != {DevicePtr}:
-        found[:] = map(DevicePtr, found)
-
-
 def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
     try:
         return gpu.free_memory(), gpu.total_memory()
@@ -435,13 +461,13 @@ def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:
         return None, None
 
 
-def _free_all(gpu: GpuBackend, owned: list[DevicePtr]) -> list[tuple[int, Exception]]:
+def _free_all(gpu: GpuBackend, handles: list[Any]) -> list[tuple[int, Exception]]:
     free_many = getattr(gpu, "free_many", None)
     if free_many is None:
-        return free_each(gpu, owned)
+        return free_each(gpu, handles)
     try:
-        failures: list[tuple[int, Exception]] = free_many(owned)
+        failures: list[tuple[int, Exception]] = free_many(handles)
     except Exception as error:  # noqa: BLE001
         # It does not say which, so that any may be left.
-        return [(place, error) for place in range(len(owned))]
+        return [(place, error) for place in range(len(handles))]
     return failures

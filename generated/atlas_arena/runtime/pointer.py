@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from .device import NULL, DevicePtr
@@ -139,6 +139,23 @@ class BufferPtr(DevicePtr):
         """The largest pass."""
         arena = self._owner() if self else None
         return {"tokens": 0 if arena is None else arena._inputs.limits["tokens"]}
+
+
+def new_pointers(
+    kinds: Iterable[type[DevicePtr]],
+    addresses: Iterable[Any],
+    bound: Iterable[int],
+    arena: Callable[[], Any],
+) -> list[Any]:
+    """Pointers of their classes to addresses, as ints or what `int` makes one of.
+
+    bound: places of those that know their arena.
+    arena: a weak reference to it.
+    """
+    pointers: list[Any] = list(map(int.__new__, kinds, addresses))
+    for place in bound:
+        pointers[place]._arena = arena
+    return pointers
 
 
 def _call_text(use: str, given: Mapping[str, int]) -> str:

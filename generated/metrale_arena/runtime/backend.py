@@ -14,7 +14,7 @@ and OutOfMemoryError when memory is what is missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from .device import DevicePtr
 
@@ -128,11 +128,13 @@ class SupportsRangeMemset(Protocol):
     over whole. Without it, `memset_async` is called for each range.
     """
 
-    def prepare_ranges(self, ranges: Sequence[tuple[DevicePtr, int]]) -> object:
+    def prepare_ranges(
+        self, ranges: Sequence[tuple[DevicePtr, int]], value: int
+    ) -> object:
         """Return ranges, pointer and bytes each, in whatever form is cheap to set."""
         ...
 
-    def memset_ranges(self, prepared: object, value: int, stream: Stream) -> None:
+    def memset_ranges(self, prepared: object, stream: Stream) -> None:
         """Enqueue on `stream` a `memset_async` for every prepared range, in order.
 
         An error that it raises has the pointer that failed as its attribute `ptr`.
@@ -148,19 +150,20 @@ class SupportsManyAllocations(Protocol):
     `free` are called for each.
     """
 
-    def alloc_many(self, sizes: Sequence[int], pointers: list[DevicePtr]) -> None:
-        """Append to `pointers` what `alloc` returns for each of the sizes, in order.
+    def alloc_many(self, sizes: Sequence[int], handles: list[Any]) -> None:
+        """Append to `handles` a new allocation for each of the sizes, in order.
 
-        When it raises, what `pointers` has by then is allocated, and the caller's to
-        free.
+        A handle is a pointer, or the backend's own form of one, which `free_many` takes
+        at a lower cost; `int` of it is the address that `alloc` would return. When it
+        raises, what `handles` has by then is allocated, and the caller's to free.
         """
         ...
 
-    def free_many(self, pointers: Sequence[DevicePtr]) -> list[tuple[int, Exception]]:
-        """Attempt to `free` every pointer; return the place of each that failed, and
-        why, in order.
+    def free_many(self, handles: Sequence[Any]) -> list[tuple[int, Exception]]:
+        """Attempt to `free` every allocation, named by its handle or its pointer.
 
-        An interrupt, such as KeyboardInterrupt, is raised when all were attempted.
+        Return the place of each that failed, and why, in order. An interrupt, such as
+        KeyboardInterrupt, is raised when all were attempted.
         """
         ...
 
@@ -175,15 +178,13 @@ class SupportsViews(Protocol):
         ...
 
 
-def free_each(
-    gpu: GpuBackend, pointers: Sequence[DevicePtr]
-) -> list[tuple[int, Exception]]:
+def free_each(gpu: GpuBackend, handles: Sequence[Any]) -> list[tuple[int, Exception]]:
     """What `free_many` does, by `free`."""
     failures: list[tuple[int, Exception]] = []
     interrupt: BaseException | None = None
-    for place, ptr in enumerate(pointers):
+    for place, handle in enumerate(handles):
         try:
-            gpu.free(ptr)
+            gpu.free(DevicePtr(handle))
         except Exception as error:  # noqa: BLE001
             failures.append((place, error))
         except BaseException as stop:  # noqa: BLE001

@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import starmap
+from operator import length_hint
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 INSTALL: Final = "install it with: pip install 'cuda-python>=12.9,<14'"
 _OUT_OF_MEMORY: Final = 2
+# Streams for which ranges keep their calls.
+_MAX_STREAMS: Final = 16
 
 
 class CudaError(BackendError):
@@ -45,6 +49,17 @@ class CudaError(BackendError):
 
     def __str__(self) -> str:
         return f"{self.call}: {self.status_name} ({self.status}): {self.detail}"
+
+
+class _Ranges:
+    """Ranges to set, and the arguments of the driver's calls on streams of late."""
+
+    __slots__ = ("calls", "ranges", "value")
+
+    def __init__(self, ranges: tuple[tuple[DevicePtr, int], ...], value: int) -> None:
+        self.ranges = ranges
+        self.value = value
+        self.calls: dict[int, tuple[tuple[Any, ...], ...]] = {}
 
 
 class CudaBackend:
@@ -189,46 +204,44 @@ class CudaBackend:
             )
         buffer.close()
 
-    def alloc_many(self, sizes: Sequence[int], pointers: list[DevicePtr]) -> None:
-        """Append the address of `nbytes` new bytes for each `nbytes` in `sizes`.
+    def alloc_many(self, sizes: Sequence[int], handles: list[Any]) -> None:
+        """Append the driver's address of `nbytes` new bytes for each of `sizes`.
 
         Raise what `alloc` raises; the addresses appended by then stay allocated.
         """
         if not self._plain_alloc:
             for nbytes in sizes:
-                pointers.append(self.alloc(nbytes))
+                handles.append(self.alloc(nbytes))
             return
-        alloc = self._driver.cuMemAlloc
         pushed = self._enter()
         try:
-            for nbytes in sizes:
-                status, address = alloc(nbytes)
+            for status, address in map(self._driver.cuMemAlloc, sizes):
                 if status:
-                    self._refuse(nbytes, status)
-                pointers.append(DevicePtr(address))
+                    self._refuse(sizes[len(handles)], status)
+                handles.append(address)
         finally:
             self._leave(pushed)
 
-    def free_many(self, pointers: Sequence[DevicePtr]) -> list[tuple[int, Exception]]:
+    def free_many(self, handles: Sequence[Any]) -> list[tuple[int, Exception]]:
         """Free every address, whatever others do; the place and error of each failure.
 
         Failing to enter the context counts for the first, to leave it for the last.
         """
         if not self._plain_free:
-            return free_each(self, pointers)
+            return free_each(self, handles)
         try:
             pushed = self._enter()
         except BackendError as error:
-            rest = free_each(self, pointers[1:])
+            rest = free_each(self, handles[1:])
             return [(0, error), *((place + 1, failure) for place, failure in rest)]
         free = self._driver.cuMemFree
         failures: list[tuple[int, Exception]] = []
         interrupt: BaseException | None = None
-        for place, ptr in enumerate(pointers):
+        for place, handle in enumerate(handles):
             try:
-                (status,) = free(ptr)
+                (status,) = free(handle)
                 if status:
-                    self._fail("cuMemFree", status, ptr=ptr)
+                    self._fail("cuMemFree", status, ptr=handle)
             except Exception as error:  # noqa: BLE001
                 failures.append((place, error))
             except BaseException as stop:  # noqa: BLE001
@@ -237,14 +250,14 @@ class CudaBackend:
         try:
             self._leave(pushed)
         except CudaError as error:
-            failures.append((len(pointers) - 1, error))
+            failures.append((len(handles) - 1, error))
         if interrupt is not None:
             raise interrupt
         return failures
 
     def memset(self, ptr: DevicePtr, value: int, nbytes: int) -> None:
         """Set `nbytes` bytes to `value`; work enqueued later sees them."""
-        self.memset_pattern(ptr, bytes([value]), nbytes)
+        self._memset("cuMemsetD8", ptr, value, nbytes)
 
     def memset_pattern(self, ptr: DevicePtr, pattern: bytes, count: int) -> None:
         """Write a pattern of 1, 2 or 4 bytes `count` times; work later sees it."""
@@ -253,11 +266,12 @@ class CudaBackend:
             raise BackendError(
                 f"memset_pattern: {len(pattern)} bytes; a pattern has 1, 2 or 4"
             )
-        value = int.from_bytes(pattern, "little")
-        memset = getattr(self._driver, name)
+        self._memset(name, ptr, int.from_bytes(pattern, "little"), count)
+
+    def _memset(self, name: str, ptr: DevicePtr, value: int, count: int) -> None:
         pushed = self._enter()
         try:
-            (status,) = memset(int(ptr), value, count)
+            (status,) = getattr(self._driver, name)(ptr, value, count)
             if status:
                 self._fail(name, status, f"{count} elements", ptr)
             self._wait()
@@ -278,31 +292,43 @@ class CudaBackend:
             if pushed:
                 self._leave(pushed)
 
-    def prepare_ranges(self, ranges: Sequence[tuple[DevicePtr, int]]) -> object:
-        """Return the ranges with their addresses in the driver's own form."""
-        address = self._driver.CUdeviceptr
-        return tuple((address(int(ptr)), nbytes) for ptr, nbytes in ranges)
+    def prepare_ranges(
+        self, ranges: Sequence[tuple[DevicePtr, int]], value: int
+    ) -> _Ranges:
+        """Return the ranges with room for the driver's own form of them."""
+        return _Ranges(tuple(ranges), value)
 
-    def memset_ranges(self, prepared: Any, value: int, stream: Stream) -> None:
+    def memset_ranges(self, prepared: _Ranges, stream: Stream) -> None:
         """Enqueue on `stream` one memset for each prepared range, in order."""
         if not self._own_memset:
-            for address, nbytes in prepared:
-                self.memset_async(DevicePtr(int(address)), value, nbytes, stream)
+            for ptr, nbytes in prepared.ranges:
+                self.memset_async(ptr, prepared.value, nbytes, stream)
             return
-        memset = self._driver.cuMemsetD8Async
-        handle = self._driver.CUstream(
-            stream if type(stream) is int else stream_handle(stream)
-        )
+        handle = stream if type(stream) is int else stream_handle(stream)
+        calls = prepared.calls.get(handle) or self._calls(prepared, handle)
+        left = iter(calls)
         pushed = self._enter()
         try:
-            for address, nbytes in prepared:
-                (status,) = memset(address, value, nbytes, handle)
+            for (status,) in starmap(self._driver.cuMemsetD8Async, left):
                 if status:
-                    ptr = int(address)
+                    failed = len(calls) - length_hint(left) - 1
+                    ptr, nbytes = prepared.ranges[failed]
                     self._fail("cuMemsetD8Async", status, f"{nbytes} bytes", ptr)
         finally:
             if pushed:
                 self._leave(pushed)
+
+    def _calls(self, prepared: _Ranges, handle: int) -> tuple[tuple[Any, ...], ...]:
+        """The arguments of the memsets of prepared ranges, which are then kept."""
+        address, stream = self._driver.CUdeviceptr, self._driver.CUstream(handle)
+        calls = tuple(
+            (address(int(ptr)), prepared.value, nbytes, stream)
+            for ptr, nbytes in prepared.ranges
+        )
+        if len(prepared.calls) >= _MAX_STREAMS:
+            prepared.calls.clear()
+        prepared.calls[handle] = calls
+        return calls
 
     def copy_h2d(self, dst: DevicePtr, src: ReadableBuffer) -> None:
         """Copy all bytes of `src` to the device; work enqueued later sees them."""
