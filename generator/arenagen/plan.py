@@ -251,6 +251,11 @@ class LayoutAccessorView:
     body: tuple[StatementView, ...]
     arguments: str
 
+    @property
+    def docs(self) -> tuple[str, ...]:
+        """Paragraphs of the docstring."""
+        return (self.doc,)
+
 
 @record
 class BufferView:

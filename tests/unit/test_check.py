@@ -305,6 +305,7 @@ def test_every_private_name_of_the_arena_is_closed_to_groups() -> None:
     }
     made = {f"_{name}" for name in methods} | {f"_plan_{name}" for name in methods}
     made |= {f"_{buffer.name}_slab" for buffer in schema.buffers if buffer.carve}
+    made |= {f"_{layout.name}_layout" for layout in schema.layouts if layout.accessor}
     found = set(re.findall(r"(?:self\.|arena\.|def )(_[a-z]\w*)", text)) - made
     assert {name.removeprefix("_") for name in found} == naming.ARENA_PRIVATE
     split = render(lower(schema, MOST_LINES), None, "metrale.yaml")
