@@ -45,9 +45,8 @@ _LIFE = (
     "the simulated driver takes 0.4 us for an allocation and its free, so that Python "
     "shows: an arena by hand, with the same pointers and without a check, is told of "
     "below. Ours adds checks of limits, sizes, free memory, addresses and alignment, "
-    "0.3 of the yardstick; pointers that know their regions, 0.1; the layout of the "
-    "decode metadata, 0.1; a fill that is waited for, a line of log and the calls "
-    "between, 0.2."
+    "0.3 of the yardstick; pointers that know their regions, 0.1; a fill waited "
+    "for, a line of log and the calls between, 0.2."
 )
 
 

@@ -421,7 +421,6 @@ class BufferArena:
             "Q8_SPARE_BYTES bytes. Exists when gguf_native_q2_mmq, else NULL."
         ),
         "q2_act_q8_bytes": "Allocated bytes of q2_act_q8.",
-        "decode_meta": "Layout of the decode metadata block for the largest batch.",
         "max_batch_tokens": "Tokens of the largest pass.",
         "max_seq_len": "Tokens of the longest sequence.",
         "kv_block_size": "Tokens of one KV cache block; 0 when the cache is not paged.",
@@ -437,6 +436,7 @@ class BufferArena:
         "_memory": "The allocations.",
         "_released": "Whether release has begun.",
         "_shapes": "The shapes of views, by tokens.",
+        "_decode_meta_layout": "What decode_meta gives, once it was asked for.",
         "_zero_all": "The plan of zero_all.",
         "_zero_all_rows": "The plans of zero_all_rows, by tokens.",
         "_zero_prefill_essentials": "The plan of zero_prefill_essentials.",
@@ -594,15 +594,16 @@ class BufferArena:
     ) -> None:
         if not getattr(self, "_released", True):
             raise ConfigError(f"{self.label}: built already; make another one")
-        config, levers, target = inputs.config, inputs.levers, inputs.target
-        self.config = config
+        (
+            self.config,
+            self.max_batch_tokens,
+            self.max_seq_len,
+            self.kv_block_size,
+            self.max_batch_size,
+            self.levers,
+            self.target,
+        ) = inputs
         self.sizes = sizes
-        self.levers = levers
-        self.target = target
-        self.max_batch_tokens = inputs.max_batch_tokens
-        self.max_seq_len = inputs.max_seq_len
-        self.kv_block_size = inputs.kv_block_size
-        self.max_batch_size = inputs.max_batch_size
         if gpu is None:
             # Not at the top: it loads ctypes, which a GPU does not need.
             from .runtime.host import HostBackend
@@ -616,15 +617,7 @@ class BufferArena:
         self._zero_all: ZeroPlan | None = None
         self._zero_all_rows: dict[int, ZeroPlan] = {}
         self._zero_prefill_essentials: ZeroPlan | None = None
-        max_blocks = (
-            inputs.max_seq_len // inputs.kv_block_size + 1
-            if inputs.kv_block_size > 0
-            else UNPAGED_BLOCKS
-        )
-        meta_rows = max(DECODE_META_MIN_ROWS, inputs.max_batch_size)
-        self.decode_meta = DecodeMetaLayout.of(
-            rows=meta_rows, max_blocks_per_row=max_blocks
-        )
+        self._decode_meta_layout: DecodeMetaLayout | None = None
         self._memory = new_memory(
             placement,
             gpu,
@@ -884,6 +877,21 @@ class BufferArena:
     def trimmed(self) -> int:
         """Bytes that trims spared."""
         return self.sizes.trimmed
+
+    @property
+    def decode_meta(self) -> DecodeMetaLayout:
+        """Layout of the decode metadata block for the largest batch."""
+        if self._decode_meta_layout is None:
+            max_blocks = (
+                self.max_seq_len // self.kv_block_size + 1
+                if self.kv_block_size > 0
+                else UNPAGED_BLOCKS
+            )
+            meta_rows = max(DECODE_META_MIN_ROWS, self.max_batch_size)
+            self._decode_meta_layout = DecodeMetaLayout.of(
+                rows=meta_rows, max_blocks_per_row=max_blocks
+            )
+        return self._decode_meta_layout
 
     def _require_live(self, operation: str) -> None:
         if self._released:

@@ -457,7 +457,6 @@ class BufferArena:
             "fp8_rowwise, else NULL."
         ),
         "ssm_rowwise_w_bf16_bytes": "Allocated bytes of ssm_rowwise_w_bf16.",
-        "decode_meta": "Layout of the decode metadata block for the largest batch.",
         "max_batch_tokens": "Tokens of the largest pass.",
         "max_seq_len": "Tokens of the longest sequence.",
         "kv_block_size": "Tokens of one KV cache block; 0 when the cache is not paged.",
@@ -473,6 +472,7 @@ class BufferArena:
         "_memory": "The allocations.",
         "_released": "Whether release has begun.",
         "_shapes": "The shapes of views, by tokens.",
+        "_decode_meta_layout": "What decode_meta gives, once it was asked for.",
         "_ssm_rowwise_w_bf16_slab": "The cursor of ssm_rowwise_w_bf16.",
         "_zero_all": "The plan of zero_all.",
         "_zero_all_rows": "The plans of zero_all_rows, by tokens.",
@@ -636,15 +636,16 @@ class BufferArena:
     ) -> None:
         if not getattr(self, "_released", True):
             raise ConfigError(f"{self.label}: built already; make another one")
-        config, levers, target = inputs.config, inputs.levers, inputs.target
-        self.config = config
+        (
+            self.config,
+            self.max_batch_tokens,
+            self.max_seq_len,
+            self.kv_block_size,
+            self.max_batch_size,
+            self.levers,
+            self.target,
+        ) = inputs
         self.sizes = sizes
-        self.levers = levers
-        self.target = target
-        self.max_batch_tokens = inputs.max_batch_tokens
-        self.max_seq_len = inputs.max_seq_len
-        self.kv_block_size = inputs.kv_block_size
-        self.max_batch_size = inputs.max_batch_size
         if gpu is None:
             # Not at the top: it loads ctypes, which a GPU does not need.
             from .runtime.host import HostBackend
@@ -658,15 +659,7 @@ class BufferArena:
         self._zero_all: ZeroPlan | None = None
         self._zero_all_rows: dict[int, ZeroPlan] = {}
         self._zero_prefill_essentials: ZeroPlan | None = None
-        max_blocks = (
-            inputs.max_seq_len // inputs.kv_block_size + 1
-            if inputs.kv_block_size > 0
-            else UNPAGED_BLOCKS
-        )
-        meta_rows = max(DECODE_META_MIN_ROWS, inputs.max_batch_size)
-        self.decode_meta = DecodeMetaLayout.of(
-            rows=meta_rows, max_blocks_per_row=max_blocks
-        )
+        self._decode_meta_layout: DecodeMetaLayout | None = None
         self._memory = new_memory(
             placement,
             gpu,
@@ -949,6 +942,21 @@ class BufferArena:
     def trimmed(self) -> int:
         """Bytes that trims spared."""
         return self.sizes.trimmed
+
+    @property
+    def decode_meta(self) -> DecodeMetaLayout:
+        """Layout of the decode metadata block for the largest batch."""
+        if self._decode_meta_layout is None:
+            max_blocks = (
+                self.max_seq_len // self.kv_block_size + 1
+                if self.kv_block_size > 0
+                else UNPAGED_BLOCKS
+            )
+            meta_rows = max(DECODE_META_MIN_ROWS, self.max_batch_size)
+            self._decode_meta_layout = DecodeMetaLayout.of(
+                rows=meta_rows, max_blocks_per_row=max_blocks
+            )
+        return self._decode_meta_layout
 
     def _require_live(self, operation: str) -> None:
         if self._released:

@@ -309,6 +309,10 @@ def _private(schema: Schema) -> Iterator[tuple[str, str, Located]]:
         if group.rows_method:
             yield group.rows_method, plan, at.node("rows_method")
             yield f"plan_{group.rows_method}", planner, at.node("rows_method")
+    for layout in schema.layouts:
+        if layout.accessor is not None:
+            what = f"what the accessor of the layout `{layout.name}` keeps"
+            yield f"{layout.name}_layout", what, layout
     for buffer in schema.buffers:
         if buffer.carve:
             what = f"the slab of the buffer `{buffer.name}`"

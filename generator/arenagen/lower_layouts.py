@@ -147,15 +147,23 @@ class LayoutLowering(ExtentLowering):
 
     def accessor(self, layout: Layout, call: LayoutCall) -> LayoutAccessorView:
         self.modules["arena"].add("layouts", naming.layout_class(layout.name))
-        scope = self.arguments_scope("arena", limit="inputs.")
+        scope = self.scope(
+            "arena",
+            owner="self.",
+            field="self.config.",
+            pure="self.config.",
+            limit="self.",
+            lever="self.levers.",
+            target="self.target.",
+        )
         exprs = [formula.expr for _, formula in call.arguments]
         return LayoutAccessorView(
             name=layout.name,
             class_name=naming.layout_class(layout.name),
             doc=layout.accessor_doc,
-            body=self.locals_for(scope, exprs, limit="inputs."),
+            body=self.locals_for(scope, exprs, limit="self."),
             arguments=", ".join(
-                (["config"] if self.symbols.reads_config(layout.name) else [])
+                (["self.config"] if self.symbols.reads_config(layout.name) else [])
                 + [
                     f"{name}={scope.text(formula.expr, layout.name)}"
                     for name, formula in call.arguments
