@@ -50,13 +50,15 @@ GLOBAL = Env({})
 class Place:
     """Where a region begins.
 
-    behind: whether that is shown to be behind the regions before it.
+    end: where it and the regions before it end.
+    behind: whether its start is shown to be behind the regions before it.
     askew: whether it is not shown to be a multiple of what the region needs; those
         behind it are placed as if it were.
     """
 
     region: Region
     start: Terms
+    end: Terms
     behind: bool
     askew: bool
 
@@ -276,17 +278,9 @@ class Divisors:
                 layout = self.symbols.layouts[name]
                 given = {key: self.terms(each.expr, env) for key, each in arguments}
                 end: Terms = {}
-                inner = self.inside(layout, given)
-                for place in self.places(layout.regions, inner):
-                    end = self.end(place, end, inner)
+                for place in self.places(layout.regions, self.inside(layout, given)):
+                    end = place.end
                 return end
-
-    def end(self, place: Place, before: Terms, env: Env) -> Terms:
-        """Where the regions up to this one end."""
-        after = self._sum(place.start, self.size(place.region.extent, env))
-        if place.region.when is None:
-            return after
-        return self._fresh(gcd(self.divisor(after), self.divisor(before)))
 
     def places(
         self,
@@ -323,11 +317,14 @@ class Divisors:
                 askew = self.divisor(self.where(start, held)) % needed != 0
             if askew:
                 start = self._fresh(needed)
-            place = Place(region, start, behind, askew)
-            yield place
-            end = self.end(place, end, env)
+            size = self.size(region.extent, env)
+            after = self._sum(start, size)
+            if region.when is not None:
+                after = self._fresh(gcd(self.divisor(after), self.divisor(end)))
+            end = after
+            yield Place(region, start, end, behind, askew)
             if is_bounded:
-                bound = self._sum(bound, self.size(region.extent, env))
+                bound = self._sum(bound, size)
 
     def _natural(self, terms: Terms, env: Env) -> bool:
         """Whether a sum is shown to be at least 0: all its terms are."""

@@ -7,14 +7,17 @@ itself comes from `family_loader`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from .errors import InputProblems, Problem, nearest
-from .evaluate import Value
 from .family import FUNCTIONS, Family, plain_key
-from .family_reader import ConfigFileError, as_object, read_fields, spoken, wrong
 from .formula import TYPE_WORDS, infer
 from .model import Schema
 from .record import record
+
+# What reads files is loaded where one is read: an arena is emitted without any.
+if TYPE_CHECKING:
+    from .evaluate import Value
 
 
 @record
@@ -97,6 +100,8 @@ class FamilyTable:
         names the file, for the first thing that is missing or wrong in it;
         InputProblems where the table does not fit the schema.
         """
+        from .family_reader import ConfigFileError, read_fields, spoken
+
         if problems := self.check(schema):
             raise InputProblems(problems)
         model_type, warnings = self._model_type(raw, file, assume)
@@ -128,6 +133,8 @@ class FamilyTable:
         self, raw: Mapping[str, object], file: str, assume: str
     ) -> tuple[str, list[str]]:
         """The model_type that a file is read by, and what to say about it."""
+        from .family_reader import ConfigFileError, wrong
+
         known = self.by_model_type
         if assume and assume not in known:
             hint = _hint(assume, known)
@@ -154,6 +161,8 @@ def _inner(
     raw: Mapping[str, object], family: Family, file: str
 ) -> tuple[Mapping[str, object], str]:
     """The config inside a file, and what errors call it."""
+    from .family_reader import ConfigFileError, as_object
+
     where = f"{file}: {family.name}"
     for name in family.inner:
         if raw.get(name) is not None:

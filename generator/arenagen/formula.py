@@ -443,7 +443,8 @@ def walk(expr: Expr) -> list[Expr]:
     while ahead:
         node = ahead.pop()
         found.append(node)
-        ahead += node.children[::-1]
+        if children := node.children:
+            ahead += children[::-1]
     return found
 
 
@@ -455,8 +456,8 @@ def names(expr: Expr) -> list[Name]:
         node = ahead.pop()
         if isinstance(node, Name):
             found.append(node)
-        else:
-            ahead += node.children[::-1]
+        elif children := node.children:
+            ahead += children[::-1]
     return found
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from .emit import Emitter
-from .errors import InputProblems
 from .families import FamilyTable
 from .family import Family, Indexes, Key, Words, plain_key
 from .formula import Call, Expr, Name, Str, Type, names, quote
@@ -80,9 +79,7 @@ class FamiliesView:
 
 
 def lower_families(table: FamilyTable, schema: Schema) -> FamiliesView:
-    """The view of a table. Raises InputProblems where it does not fit the schema."""
-    if problems := table.check(schema):
-        raise InputProblems(problems)
+    """The view of a table that fits the schema."""
     imports = Imports()
     imports.add("config", "ModelConfig")
     imports.add("runtime.hf", "HfFile")

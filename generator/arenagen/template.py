@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any, TypeAlias
 
-from .record import record
-
 Filters: TypeAlias = Mapping[str, Callable[..., str]]
 _Scope: TypeAlias = dict[str, Any]
 # Adds the text of a part of a template to a list.
 _Part: TypeAlias = Callable[[_Scope, list[str]], None]
 _Value: TypeAlias = Callable[[_Scope], Any]
+# What is printed: a path, or what a filter makes of one.
+_Printed: TypeAlias = str | _Value
 
 _TAG = re.compile(r"\{(%|\{) (.*?) [%}]\}")
 _LOOP = re.compile(r"for (\w+) in ([\w.]+)")
@@ -43,14 +43,6 @@ class Template:
         for part in self._parts:
             part(scope, found)
         return "".join(found)
-
-
-@record
-class _Printed:
-    """A value to print; `path` leads to it where it goes through no filter."""
-
-    value: _Value
-    path: str
 
 
 class _Reader:
@@ -118,14 +110,12 @@ class _Reader:
         if found is None:
             raise TemplateError(text)
         path, name, listed = found.groups()
-        value = _value(path)
         if name is None:
-            return _Printed(value, path)
+            return path
+        value = _value(path)
         work = self.filters[name]
         arguments = [_argument(each) for each in listed.split(", ")] if listed else []
-        return _Printed(
-            lambda scope: work(value(scope), *[each(scope) for each in arguments]), ""
-        )
+        return lambda scope: work(value(scope), *[each(scope) for each in arguments])
 
 
 def _argument(text: str) -> _Value:
@@ -156,15 +146,15 @@ def _printing(text: str, printed: list[_Printed]) -> _Part:
     if not printed:
         plain = text % ()
         return lambda scope, found: found.append(plain)
-    roots = {each.path.partition(".")[0] for each in printed}
-    if len(roots) == 1 and all(each.path.count(".") == 1 for each in printed):
+    steps = [each.split(".") for each in printed if isinstance(each, str)]
+    root = steps[0][0] if len(steps) == len(printed) else ""
+    if root and all(len(each) == 2 and each[0] == root for each in steps):
         # Most of what is printed: attributes of one thing.
-        (root,) = roots
-        get = attrgetter(*(each.path.partition(".")[2] for each in printed))
+        get = attrgetter(*[each[1] for each in steps])
         if len(printed) == 1:
             return lambda scope, found: found.append(text % (get(scope[root]),))
         return lambda scope, found: found.append(text % get(scope[root]))
-    values = [each.value for each in printed]
+    values = [_value(each) if isinstance(each, str) else each for each in printed]
     return lambda scope, found: found.append(
         text % tuple([value(scope) for value in values])
     )

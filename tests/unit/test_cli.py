@@ -1448,6 +1448,10 @@ def modules_of(*arguments: str | Path) -> set[str]:
 
 
 HEAVY = {"black", "jinja2", "jsonschema", "yaml", "rich", "cuda", "numpy"}
+# What only a schema with something wrong, or a config, needs.
+OF_PROBLEMS = {
+    f"arenagen.{name}" for name in ("further", "malformed", "family_reader", "evaluate")
+}
 
 
 @pytest.mark.parametrize(
@@ -1493,6 +1497,9 @@ def test_bare_commands_import_what_they_need(
         assert modules & {*HEAVY, "click"} == {"yaml"}
         # Neither loads what an unchanged package needs not.
         assert modules & {"dataclasses", "difflib", "secrets"} == set()
+        assert modules & {"bisect", "unicodedata", *OF_PROBLEMS} == set()
+    # Who writes nothing needs no locks, and no more of a path than its text.
+    assert modules & {"pathlib", "urllib", "fcntl"} == set()
     assert modules_of("check") & {*HEAVY, "click"} == set()
 
 

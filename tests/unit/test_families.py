@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arenagen import render as rendering
+from arenagen.compile import Text, check_source
 from arenagen.errors import InputProblems
 from arenagen.families import Canonical, FamilyTable
 from arenagen.family_loader import load_families
@@ -1020,8 +1021,10 @@ def test_table_that_does_not_fit_the_schema() -> None:
     with pytest.raises(InputProblems) as caught:
         table.canonical({}, schema)
     assert str(caught.value).startswith(text)
-    with pytest.raises(InputProblems):
-        lower_families(table, schema)
+    data = SMALL.replace("vocab_size", "kind").encode()
+    with pytest.raises(InputProblems) as caught:
+        check_source(schema, (), Text("small.yaml", data))
+    assert str(caught.value).startswith(text)
 
 
 def family(body: str) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from ..words import count
 from .console import echo, shown
 from .progress import Bar
-from .recording import Recording
 from .rendering import rendered
 from .schemas import find_pairs
 
@@ -28,7 +27,11 @@ def check_packages(
 
     `tool` is the digest of the tool, if it is known.
     """
-    recording = None if no_cache or schemas else Recording(tool)
+    recording = None
+    if not no_cache and not schemas:
+        from .recording import Recording
+
+        recording = Recording(tool)
     from .. import disk
     from ..header import PAGE_MARK
 
