@@ -102,6 +102,21 @@ def test_every_hash_seed_gives_the_same_bytes(
     assert found == fingerprint(files)
 
 
+def test_a_schema_of_many_buffers_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    from scale import schema
+
+    path = tmp_path / "scale.yaml"
+    path.write_text(schema(700))
+    files = render(path.read_bytes(), FAMILIES.read_bytes(), path.name)
+    assert "arena_07.py" in files
+    for seed in "12":
+        found = fingerprint_elsewhere(path, FAMILIES, tmp_path, PYTHONHASHSEED=seed)
+        assert found == fingerprint(files)
+
+
 def test_an_extending_schema_gives_the_same_bytes(
     atlas_files: dict[str, str], tmp_path: Path
 ) -> None:

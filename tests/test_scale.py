@@ -7,6 +7,7 @@ cleared and released on host memory.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from arenagen.chunks import MAX_LINES
 from arenagen.compile import check_source, emit, read_schema
 from arenagen.disk import compare, write
 from arenagen.model import Schema
+from arenagen.plan import CHUNKED
 from arenagen.sizing import complete_inputs, size_arena
 from arenagen.source import Text
 
@@ -39,8 +41,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def emitted(count: int) -> tuple[Schema, dict[str, str]]:
     from scale import schema
 
-    text = Text("scale.yaml", schema(count).encode())
-    model, warnings = read_schema(text)
+    return emitted_text(schema(count))
+
+
+def emitted_text(text: str) -> tuple[Schema, dict[str, str]]:
+    model, warnings = read_schema(Text("scale.yaml", text.encode()))
     return model, emit(check_source(model, warnings, None), "scale.yaml")
 
 
@@ -102,11 +107,64 @@ def test_hundreds_of_buffers(folder: Path) -> None:
     # What shrinks loses its chunks.
     _, files = emitted(20)
     extra = {each.path for each in compare(folder / "scale_arena", files)} - {*files}
-    assert extra >= {"arena_1.py", "sizes_2.py", "uses_3.py", "runtime/sizes.py"}
+    assert extra >= {"arena_01.py", "sizes_02.py", "uses_03.py", "runtime/sizes.py"}
     write(folder / "scale_arena", files)
     assert compare(folder / "scale_arena", files) == []
     left = {path.name for path in (folder / "scale_arena").glob("*.py")}
     assert left == {path for path in files if path.endswith(".py") and "/" not in path}
+
+
+# A buffer of each kind: in a group, of several uses, plain, gated, of regions.
+KINDS = range(5)
+
+
+@pytest.fixture
+def large(folder: Path) -> dict[str, str]:
+    return emitted(1000)[1]
+
+
+def entry(kind: int, number: int) -> str:
+    from scale import ENTRIES
+
+    return ENTRIES[kind].format(i=number)
+
+
+def check_few_changed(before: dict[str, str], text: str) -> None:
+    """Change the modules of one chunk, one piece of the slab order, and what counts
+    the buffers or names all of their classes.
+    """
+    _, after = emitted_text(text)
+    assert before.keys() == after.keys()
+    changed = {path for path in before if before[path] != after[path]}
+    shared = {"__init__.py", "arena.py"}
+    arenas = {path for path in changed if re.fullmatch(r"arena_\d+\.py", path)}
+    chunks = {path[-5:-3] for path in changed - shared - arenas}
+    assert len(chunks) == 1, changed
+    assert f"arena_{min(chunks)}.py" in arenas
+    assert len(arenas) <= 2, arenas
+    assert len(changed) <= len(CHUNKED) + len(shared) + 1
+    for path in changed:
+        assert after[path].count("\n") <= MAX_LINES, path
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_buffer_more_changes_few_files(large: dict[str, str], kind: int) -> None:
+    from scale import schema
+
+    for at in (100, 520, 900):
+        front = f"  buffer_{at}:"
+        text = schema(1000).replace(front, entry(kind, 5000 + at) + front)
+        check_few_changed(large, text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_buffer_less_changes_few_files(large: dict[str, str], kind: int) -> None:
+    from scale import schema
+
+    for at in (105, 525, 905):
+        text = schema(1000).replace(entry(kind, at + kind), "")
+        assert text != schema(1000)
+        check_few_changed(large, text)
 
 
 @pytest.mark.slow

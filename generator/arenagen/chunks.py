@@ -1,13 +1,15 @@
 """Which buffers share modules, where modules of all of them would be too long to read.
 
 Takes the views of the buffers and how long a module may be, and returns runs of them in
-their order. Counts lines before there are any, and rather too many than too few.
+their order. Counts lines before there are any, and rather too many than too few. Names
+decide where a run ends, so that a buffer more or less moves few ends.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import add
+from zlib import crc32
 
 from .plan import BufferView
 from .plan_parts import StatementView
@@ -15,8 +17,11 @@ from .plan_uses import PartView
 
 # Lines of a module that one person reviews.
 MAX_LINES = 3000
-# What stands in a module beside its buffers: imports, exports, shared locals.
-_FRAME = 400
+# What stands in a module beside its buffers: imports, exports, shared locals, a piece
+# of the order in a slab.
+_FRAME = 450
+# The fewest lines that a buffer takes in the module that needs most for it.
+_LEAST = 14
 # Characters of a docstring that a line holds, of a string, and of a broken formula.
 _DOC = 70
 _STRING = 58
@@ -28,17 +33,47 @@ def chunks(buffers: Sequence[BufferView], most: int) -> list[slice]:
 
     A buffer that does not fit by itself is a run of its own.
     """
+    names = [each.name for each in buffers]
+    return _cut(names, [_lines(each) for each in buffers], most - _FRAME)
+
+
+def pieces(order: Sequence[str], count: int, most: int) -> list[slice]:
+    """Runs of the buffers in their order in a slab, one for each of `count` chunks.
+
+    All but the last hold as many buffers as the fullest chunk could, so that there is a
+    chunk for each; those of the last chunks are empty.
+    """
+    room = 2 * max((most - _FRAME) // _LEAST, 1)
+    runs = _cut(order, [(1,)] * len(order), room)
+    return [*runs, *[slice(0)] * (count - len(runs))]
+
+
+def _cut(
+    names: Sequence[str], lines: Sequence[tuple[int, ...]], room: int
+) -> list[slice]:
+    """Runs that fit, each but the last cut where it is half full at least.
+
+    Of the places for a cut, that in front of the name with the smallest checksum is
+    taken: the same one still, as a rule, where a name comes or goes or where the run
+    begins elsewhere, so that the runs behind it stay as they were.
+    """
     runs: list[slice] = []
     start = 0
-    used: Sequence[int] = ()
-    for place, buffer in enumerate(buffers):
-        lines = _lines(buffer)
-        longer = tuple(map(add, used, lines)) if used else lines
-        if place > start and max(longer) > most - _FRAME:
-            runs.append(slice(start, place))
-            start, longer = place, lines
-        used = longer
-    return [*runs, slice(start, len(buffers))]
+    while True:
+        end, used = start, (0,) * len(lines[0])
+        places = []
+        while end < len(names):
+            longer = tuple(map(add, used, lines[end]))
+            if end > start and max(longer) > room:
+                break
+            if end > start and 2 * max(used) >= room:
+                places.append(end)
+            used, end = longer, end + 1
+        if end == len(names):
+            return [*runs, slice(start, end)]
+        cut = min([*places, end], key=lambda place: crc32(names[place].encode()))
+        runs.append(slice(start, cut))
+        start = cut
 
 
 def _lines(buffer: BufferView) -> tuple[int, ...]:
@@ -47,12 +82,18 @@ def _lines(buffer: BufferView) -> tuple[int, ...]:
     texts = (buffer.doc, buffer.extent, buffer.gate, buffer.otherwise)
     lists = (buffer.inputs, buffer.groups, buffer.region_groups)
     return (
-        14 + sum(map(_string, texts)) + sum(map(_items, lists)),
+        _LEAST + sum(map(_string, texts)) + sum(map(_items, lists)),
         14 + _docs(buffer.docs) + len(buffer.extent) // _FORMULA,
-        12 + _string(buffer.slot_doc),
+        12 + _string(buffer.slot_doc) + _members(buffer),
         18 * bool(parts) + sum(map(_method, parts)),
         sum(map(_placing, parts)),
     )
+
+
+def _members(buffer: BufferView) -> int:
+    """What fills and lists a buffer in the arena: its groups, the probe."""
+    regions = 6 * len(buffer.region_groups)
+    return 5 * len(buffer.groups) + regions + 7 * bool(buffer.fill) + buffer.checksum
 
 
 def _method(part: PartView) -> int:

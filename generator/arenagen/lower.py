@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from .chunks import MAX_LINES, chunks
+from .chunks import MAX_LINES, chunks, pieces
 from .formula import Expr, quote, spell
 from .imports import Imports
 from .lower_buffers import BufferLowering
@@ -19,6 +19,7 @@ from .lower_scope import MODULES, PYTHON_TYPES, python_literal
 from .lower_sizes import SizeLowering
 from .lower_sweep import SweepLowering
 from .model import Buffer, Limit, Schema, Trim
+from .naming import chunk_numbers
 from .placement import slab_order
 from .plan import (
     CHUNKED,
@@ -58,9 +59,23 @@ class _ArenaLowering(BufferLowering):
         for _, modules in lowered:
             _update(self.modules, modules, set(MODULES) - CHUNKED)
         whole = self.whole(views, replace(schema, buffers=()))
+        numbers = chunk_numbers(len(runs))
+        before = ["", *numbers[:-1]]
+        orders = pieces(whole.slab_order, len(runs), most_lines)
         parts = tuple(
-            self.chunk(whole, number, run, lowered[run])
-            for number, run in enumerate(runs, start=1)
+            self.chunk(
+                replace(
+                    whole,
+                    number=number,
+                    before=previous,
+                    slab_order=whole.slab_order[order],
+                ),
+                run,
+                lowered[run],
+            )
+            for number, previous, order, run in zip(
+                numbers, before, orders, runs, strict=True
+            )
         )
         import_whole(self.modules, schema, parts)
         return replace(
@@ -79,12 +94,14 @@ class _ArenaLowering(BufferLowering):
 
     def chunk(
         self,
-        whole: ArenaView,
-        number: int,
+        chunk: ArenaView,
         run: slice,
         lowered: list[tuple[BufferView, dict[str, Imports]]],
     ) -> ArenaView:
-        """The plan of the modules that hold a run of the buffers."""
+        """The plan of the modules that hold a run of the buffers.
+
+        chunk: the plan for all buffers, with the chunk's numbers and slab order.
+        """
         buffers = self.schema.buffers[run]
         modules, self.modules = self.modules, defaultdict(Imports)
         for _, own in lowered:
@@ -97,15 +114,13 @@ class _ArenaLowering(BufferLowering):
         own, self.modules = self.modules, modules
         views = tuple(view for view, _ in lowered)
         view = replace(
-            whole,
-            number=number,
+            chunk,
             buffers=views,
             groups=tuple(
-                replace(group, number=number)
+                replace(group, number=chunk.number)
                 for group in self.groups(part, views)
                 if group.memsets
             ),
-            slab_order=whole.slab_order[run],
             shapes=shapes,
             shape_locals=shape_locals,
             size_definitions=tuple(lines(code.definitions, 4)),

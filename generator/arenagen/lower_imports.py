@@ -142,7 +142,7 @@ def _join(modules: dict[str, Imports], chunks: Sequence[ArenaView]) -> None:
 def import_chunk(modules: dict[str, Imports], chunk: ArenaView) -> None:
     """Import what the modules of a run of the buffers need."""
     _add(modules, _CHUNK)
-    number, arena = chunk.number, modules["arena"]
+    arena, before = modules["arena"], chunk.before
     listed = any(group.buffers for group in chunk.groups)
     if listed:
         arena.add("sizes", "BufferSizes")
@@ -156,13 +156,13 @@ def import_chunk(modules: dict[str, Imports], chunk: ArenaView) -> None:
         arena.add("runtime.backend", "GpuBackend")
         arena.add("runtime.fill", "fill")
     import_places(arena, chunk.groups)
-    modules["shapes"].add(f"buffers_{number}", "BUFFERS")
-    if number == 1:
+    modules["shapes"].add(f"buffers{chunk.suffix}", "BUFFERS")
+    if not before:
         modules["sizes"].add("runtime.sizes", "SizeRecord as _SizeRecord")
         return
     base = f"{chunk.class_name} as _{chunk.class_name}"
-    arena.add(f"arena_{number - 1}", base)
-    modules["sizes"].add(f"sizes_{number - 1}", "BufferSizes as _BufferSizes")
+    arena.add(f"arena_{before}", base)
+    modules["sizes"].add(f"sizes_{before}", "BufferSizes as _BufferSizes")
 
 
 def import_places(arena: Imports, groups: Iterable[GroupView]) -> None:

@@ -84,7 +84,7 @@ ARENA_PRIVATE = frozenset(
     }
 )
 # Those of them that a large arena has once for each chunk of its buffers, by number.
-_OF_CHUNKS = re.compile(r"(allocate|checksum_set|fill|forget|\w+_members)_\d+")
+_OF_CHUNKS = re.compile(r"(allocate|checksum_set|fill|forget|\w+_members)_\d\d+")
 # Fields of every layout beside its own.
 LAYOUT_MEMBERS = frozenset({"count", "index", "nbytes", "of"})
 # Names that the emitted functions use beside the schema's own.
@@ -365,6 +365,12 @@ class Locals:
             name = f"{best}_{count}"
         self._taken.add(name.casefold())
         return name
+
+
+def chunk_numbers(count: int) -> list[str]:
+    """The numbers of chunks from 1: as many digits each, two at least."""
+    digits = max(len(str(count)), 2)
+    return [f"{number:0{digits}}" for number in range(1, count + 1)]
 
 
 def region_entries(method: str) -> str:

@@ -97,7 +97,7 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more, as BUFFERS tells"
 
 
-def _listing(number: int, method: str) -> str:
+def _listing(number: str, method: str) -> str:
     """The method of a chunk that lists what a zeroing method clears."""
     return f"_{method}_members_{number}"
 
@@ -349,9 +349,9 @@ class GroupView:
     rows_method: str
     buffers: tuple[BufferView, ...]
     regions: tuple[RegionMemberView, ...]
-    chunks: tuple[int, ...] = ()
-    region_chunks: tuple[int, ...] = ()
-    number: int = 0
+    chunks: tuple[str, ...] = ()
+    region_chunks: tuple[str, ...] = ()
+    number: str = ""
 
     @property
     def held(self) -> tuple[BufferView, ...]:
@@ -481,7 +481,8 @@ class ArenaView:
     """Everything that the templates of one package see.
 
     chunks: where modules of all buffers would be too long, the same of runs of the
-        buffers, which are numbered from 1.
+        buffers, which are numbered.
+    before: the number of the chunk before this one, empty for the first.
     """
 
     package: str
@@ -515,7 +516,8 @@ class ArenaView:
     log_arguments: tuple[str, ...]
     imports: dict[str, tuple[str, ...]]
     chunks: tuple[ArenaView, ...] = ()
-    number: int = 0
+    number: str = ""
+    before: str = ""
 
     @property
     def suffix(self) -> str:
@@ -533,18 +535,33 @@ class ArenaView:
         if self.is_whole:
             return ""
         first, last = self.buffers[0].name, self.buffers[-1].name
-        gap = " " if len(first) + len(last) < 70 else "\n"
-        return f"\n\nFrom {first}{gap}to {last}.\n"
+        gap = " " if len(first) + len(last) < 60 else "\n"
+        return f"\n\nOf the buffers from {first}{gap}to {last}.\n"
+
+    @property
+    def all_buffers(self) -> str:
+        """The buffers of a module, in its docstring."""
+        return "all buffers" if self.is_whole else "some buffers"
+
+    @property
+    def each_buffer(self) -> str:
+        """The same, for what is in them."""
+        return "each buffer" if self.is_whole else "each of some buffers"
+
+    @property
+    def every_buffer(self) -> str:
+        """The same, for what each of them has."""
+        return "every buffer" if self.is_whole else "each of some buffers"
 
     @property
     def sizes_base(self) -> str:
         """What the class of a chunk's sizes adds to."""
-        return "_SizeRecord" if self.number == 1 else "_BufferSizes"
+        return "_BufferSizes" if self.before else "_SizeRecord"
 
     @property
     def arena_base(self) -> str:
         """What the class of the arena adds to, behind its name."""
-        return f"(_{self.class_name})" if self.chunks or self.number > 1 else ""
+        return f"(_{self.class_name})" if self.chunks or self.before else ""
 
     @property
     def allocate(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,7 +91,7 @@ def test_no_chunk_is_longer_than_asked(folder: Path, module: str) -> None:
     paths = chunk_paths(folder, module)
     assert len(paths) > 1
     assert [path.stem for path in paths] == [
-        f"{module}_{number}" for number in range(1, len(paths) + 1)
+        f"{module}_{number:02}" for number in range(1, len(paths) + 1)
     ]
     for path in [folder / "chunked_arena" / f"{module}.py", *paths]:
         assert path.read_text(encoding="utf-8").count("\n") <= MOST_LINES
@@ -104,10 +105,20 @@ def test_every_buffer_is_in_one_chunk(folder: Path) -> None:
         assert isinstance(table, ast.Dict)
         keys = [key for key in table.keys if isinstance(key, ast.Constant)]
         chunk = [str(key.value) for key in keys]
-        docs = (ast.get_docstring(tree) or "").split()
-        assert docs[-4:] == ["From", chunk[0], "to", f"{chunk[-1]}."]
+        docs = " ".join((ast.get_docstring(tree) or "").split())
+        assert docs.endswith(f" Of the buffers from {chunk[0]} to {chunk[-1]}.")
         names += chunk
     assert names == [*metrale_arena.BUFFERS]
+
+
+@pytest.mark.parametrize("module", SPLIT)
+def test_no_chunk_says_that_it_holds_all(folder: Path, module: str) -> None:
+    for path in chunk_paths(folder, module):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in [tree, *tree.body]:
+            if isinstance(node, ast.Module | ast.FunctionDef):
+                doc = ast.get_docstring(node) or ""
+                assert not re.search(r"\b(every|all|each) buffers?\b|trims", doc), doc
 
 
 def test_a_package_of_chunks_offers_the_same(package: ModuleType) -> None:

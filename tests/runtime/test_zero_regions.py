@@ -133,7 +133,7 @@ def package(
 ) -> Iterator[ModuleType]:
     folder = tmp_path_factory.mktemp("emitted")
     files = render(lower(schema, request.param), None, "zero_regions.yaml")
-    assert ("arena_1.py" in files) is (request.param == 1)
+    assert ("arena_01.py" in files) is (request.param == 1)
     write(folder / "zero_regions_arena", files)
     sys.path.insert(0, str(folder))
     yield importlib.import_module("zero_regions_arena")
