@@ -175,9 +175,15 @@ WRITES = {
 }
 READS = {"glob", "iterdir", "listdir", "read_bytes", "read_text", "rglob", "walk"}
 # Its own templates and JSON Schemas, which lie inside of the package.
-READS_PACKAGE_DATA = {"resources", "structure"}
-# Asks whether anything changed, in less time than loading `disk` takes.
-READS_ALONE = {("manifest", "listdir"), ("manifest", "open")}
+READS_PACKAGE_DATA = {"resources"}
+# Ask whether anything changed, and read the templates, in less time than loading `disk`
+# or `pathlib` takes.
+READS_ALONE = {
+    ("manifest", "listdir"),
+    ("manifest", "open"),
+    ("resources", "listdir"),
+    ("resources", "open"),
+}
 
 
 def test_only_disk_touches_the_disk() -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from .bounds import NATURAL, Bounds, Fact, Facts, Range, Undefined
 from .errors import Problem, Severity, Span
 from .formula import MAX_INT, Bool, Expr, FormulaError, Name, names, spell
 from .load import formula_problem
 from .model import Bytes, Extent, Formula, Layout, LayoutCall, Regions, Shape, Uses
+from .record import record
 from .source import locate
 from .symbols import Symbols, buffer_formulas, extent_formulas
 
@@ -105,7 +105,8 @@ def sizes_of(what: str, extent: Extent, known: Facts) -> Iterator[Size]:
                     yield f"the place of the region `{region.name}`", region.at, known
 
 
-class Gate(NamedTuple):
+@record
+class Gate:
     """A gate, what it guards, and the layout whose parameters it may read.
 
     `cures` are what to do when it is always true, and when it is always false.

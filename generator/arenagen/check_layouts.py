@@ -7,9 +7,8 @@ Sizes are shown from their formulas where that is possible, and tried where it i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from .collisions import Collision, find_collisions
 from .divisors import GLOBAL, Divisors
 from .errors import Problem, Span
 from .formula import Expr
@@ -28,8 +27,11 @@ from .model import (
     Use,
 )
 from .monotone import Trends
-from .record import record
+from .record import record, replace
 from .symbols import Symbols, buffer_extents
+
+if TYPE_CHECKING:
+    from .collisions import Collision
 
 # Cases that are tried in all, and for each set of regions at least.
 _MAX_CASES = 20_000
@@ -69,6 +71,11 @@ def check_overlaps(symbols: Symbols) -> Iterator[Problem]:
         env = divisors.free(laid.layout) if laid.layout else GLOBAL
         if not all(place.behind for place in divisors.places(laid.regions, env)):
             unproven.append(laid)
+    if not unproven:
+        return
+    # Takes a while to load, and the places of most regions are proven.
+    from .collisions import find_collisions
+
     for laid in unproven:
         most = max(_MIN_CASES, _MAX_CASES // len(unproven))
         found = find_collisions(symbols, laid.regions, laid.layout, most)
@@ -181,7 +188,8 @@ def _alignment(symbols: Symbols, extent: SingleExtent) -> int:
     return 1
 
 
-class _Needed(NamedTuple):
+@record
+class _Needed:
     """An alignment in bytes, and what asks for it."""
 
     nbytes: int
@@ -208,8 +216,8 @@ def _needed_by(symbols: Symbols, region: Region) -> _Needed:
     if region.align > inner.nbytes:
         return _Needed(region.align, f"the `align` of its `{region.name}` needs")
     if isinstance(region.extent, Shape):
-        return inner._replace(
-            why=f"its `{region.name}` of {region.extent.dtype.name} needs"
+        return replace(
+            inner, why=f"its `{region.name}` of {region.extent.dtype.name} needs"
         )
     return inner
 

@@ -15,7 +15,6 @@ from .errors import InputProblems, Problem, sort_problems
 from .extend import extend
 from .families import FamilyTable
 from .family_loader import load_families
-from .further import further
 from .load import load_nodes, shaped
 from .model import Schema
 from .record import record
@@ -48,6 +47,9 @@ def read_schema(
     try:
         schema = load_nodes(shaped(whole.root) if whole.extends else whole.root)
     except InputProblems as error:
+        # Most schemas have no problems.
+        from .further import further
+
         found = list(map(whole.explain, (*whole.problems, *error.problems)))
         if not whole.extends:
             found += further(whole.root, error.problems)
@@ -62,6 +64,8 @@ def _with_further(text: Text, told: tuple[Problem, ...]) -> list[Problem]:
     """Problems of a file's shape, and the others of a file that extends no other."""
     if any(each.code < "AR019" or each.code > "AR028" for each in told):
         return list(told)
+    from .further import further
+
     root = parse(decode(text.data, text.name), text.name)
     if base_of(root) is not None or not isinstance(root, Mapping):
         return list(told)

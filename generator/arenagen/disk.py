@@ -21,22 +21,20 @@ import re
 import stat
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from .errors import ArenagenError
 from .header import MARK, is_ours, stand_in
 from .record import record
 
-try:
-    import fcntl
-except ImportError:
-    # Windows has no such lock; runs there do not wait for each other.
-    fcntl = None  # type: ignore[assignment]
+if TYPE_CHECKING:
+    # Takes a while to load, and who compares needs it for nothing.
+    from pathlib import Path
 
 # Larger than any schema, table or config that is read.
 MAX_BYTES = 64 * 1024 * 1024
 Kind = Literal["changed", "missing", "extra", "foreign"]
+StrPath: TypeAlias = "str | os.PathLike[str]"
 
 # In every package of ours, and in no folder inside of one.
 _PACKAGE_MARKER = "py.typed"
@@ -85,7 +83,7 @@ class Difference:
         return re.sub(_INVISIBLE, lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
-def read(path: Path) -> bytes:
+def read(path: StrPath) -> bytes:
     """The bytes of a plain file of at most 64 MiB. Raises DiskError."""
     try:
         found = os.stat(path)
@@ -94,7 +92,8 @@ def read(path: Path) -> bytes:
                 raise DiskError(f"{path}: is a device or a pipe, not a file")
             if (size := found.st_size) > MAX_BYTES:
                 raise DiskError(f"{path}: {size} bytes; at most {MAX_BYTES} are read")
-        return path.read_bytes()
+        with open(path, "rb") as file:
+            return file.read()
     except IsADirectoryError:
         raise DiskError(f"{path}: is a folder, not a file") from None
     except FileNotFoundError:
@@ -103,17 +102,18 @@ def read(path: Path) -> bytes:
         raise DiskError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def compare(folder: Path, files: Mapping[str, str]) -> list[Difference]:
+def compare(folder: StrPath, files: Mapping[str, str]) -> list[Difference]:
     """How a folder differs from the files of a package, in order of path."""
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise DiskError(f"{folder}: is a file, where a folder is due")
     found: dict[str, Difference] = {}
     for path, after in files.items():
+        place = os.path.join(folder, path)
         if obstacle := _obstacle(folder, path):
             found[obstacle] = Difference(obstacle, "foreign", "", "")
-        elif not os.path.lexists(folder / path):
+        elif not os.path.lexists(place):
             found[path] = Difference(path, "missing", "", after)
-        elif (data := read(folder / path)) != after.encode("utf-8"):
+        elif (data := read(place)) != after.encode("utf-8"):
             before = _text(data)
             kind: Kind = "changed" if not before or is_ours(before) else "foreign"
             found[path] = Difference(path, kind, before, after)
@@ -124,7 +124,7 @@ def compare(folder: Path, files: Mapping[str, str]) -> list[Difference]:
     return sorted(found.values(), key=lambda each: each.path)
 
 
-def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
+def write(folder: StrPath, files: Mapping[str, str]) -> list[Difference]:
     """Make a folder hold the files of a package; returns what had to change.
 
     Every new content is on the disk before the first file is replaced, and runs on one
@@ -132,16 +132,19 @@ def write(folder: Path, files: Mapping[str, str]) -> list[Difference]:
     someone else is in the way or the disk is full. The package can be imported at any
     moment, as it was or as it will be.
     """
+    from pathlib import Path
+
+    folder = Path(folder)
     with _locked(folder):
         return _write(folder, files)
 
 
-def compare_file(path: Path, text: str, mark: str) -> Difference | None:
+def compare_file(path: StrPath, text: str, mark: str) -> Difference | None:
     """How a file differs from what it should be, None where it does not.
 
     `mark` is what all files of its kind begin with, for arenagen writes them.
     """
-    folder, name = path.parent, path.name
+    folder, name = os.path.split(path)
     if os.path.lexists(folder) and not os.path.isdir(folder):
         raise DiskError(f"{folder}: is a file, where a folder is due")
     if _obstacle(folder, name):
@@ -155,13 +158,16 @@ def compare_file(path: Path, text: str, mark: str) -> Difference | None:
     return Difference(name, "changed" if ours else "foreign", _text(data), text)
 
 
-def write_file(path: Path, text: str, mark: str) -> Difference | None:
+def write_file(path: StrPath, text: str, mark: str) -> Difference | None:
     """Make a file hold `text`, which begins with `mark`; returns what had to change.
 
     One replace puts it in its place. Raises DiskError, with nothing changed, where a
     file without the mark is in the way, or anything that is no plain file.
     """
+    from pathlib import Path
+
     assert text.startswith(mark)
+    path = Path(path)
     with _locked(path.parent):
         found = compare_file(path, text, mark)
         if found is None:
@@ -184,12 +190,13 @@ def write_file(path: Path, text: str, mark: str) -> Difference | None:
         return found
 
 
-def rewrite(path: Path, text: str) -> None:
+def rewrite(path: StrPath, text: str) -> None:
     """Put another text into a file that somebody else wrote, who asked for it.
 
     A link keeps leading to its file, which keeps its mode. Raises DiskError.
     """
     import shutil
+    from pathlib import Path
 
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.urandom(4).hex()}")
@@ -226,6 +233,11 @@ def create(folder: Path, files: Mapping[str, str]) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
+    try:
+        import fcntl
+    except ImportError:
+        # Windows has no such lock; runs there do not wait for each other.
+        fcntl = None  # type: ignore[assignment]
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -323,11 +335,14 @@ def _put_same(path: Path, there: Path, text: str) -> None:
         _put(path, text)
 
 
-def keep(path: Path, text: str) -> None:
+def keep(path: StrPath, text: str) -> None:
     """Put a text into a folder of caches, which version control is told to ignore.
 
     Where that is impossible, nothing is kept.
     """
+    from pathlib import Path
+
+    path = Path(path)
     ignore = path.parent / ".gitignore"
     try:
         path.parent.mkdir(exist_ok=True)
@@ -339,7 +354,7 @@ def keep(path: Path, text: str) -> None:
         return
 
 
-def _obstacle(folder: Path, path: str) -> str | None:
+def _obstacle(folder: StrPath, path: str) -> str | None:
     """What arenagen would not have put on the way to a file.
 
     A link, a folder in the place of the file, or a file in the place of a folder.
@@ -353,7 +368,7 @@ def _obstacle(folder: Path, path: str) -> str | None:
             return None
         except OSError as error:
             raise DiskError(
-                f"{folder / place}: cannot be read: {error.strerror}"
+                f"{os.path.join(folder, place)}: cannot be read: {error.strerror}"
             ) from None
         due = stat.S_ISREG if end == len(parts) else stat.S_ISDIR
         if not due(mode):
@@ -361,37 +376,38 @@ def _obstacle(folder: Path, path: str) -> str | None:
     return None
 
 
-def others(folder: Path) -> list[str]:
+def others(folder: StrPath) -> list[str]:
     """The files below a folder that arenagen did not write, caches apart."""
     return sorted(
-        path.relative_to(folder).as_posix()
-        for path in _files(folder)
-        if not _has_mark(path)
+        path for path in _files(folder) if not _has_mark(os.path.join(folder, path))
     )
 
 
-def _ours(folder: Path, apart: Container[str]) -> Iterator[tuple[str, str]]:
+def _ours(folder: StrPath, apart: Container[str]) -> Iterator[tuple[str, str]]:
     """The files below a folder that arenagen wrote, and their texts; but for some."""
     for path in _files(folder):
-        name = path.relative_to(folder).as_posix()
-        if name not in apart and _has_mark(path):
-            yield name, _text(read(path))
+        if path not in apart and _has_mark(os.path.join(folder, path)):
+            yield path, _text(read(os.path.join(folder, path)))
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """The files below a folder, but for caches and packages of their own."""
+def _files(folder: StrPath) -> Iterator[str]:
+    """The files below a folder, but for caches and packages of their own: their paths
+    in it.
+    """
     for here, folders, names in os.walk(folder):
         folders[:] = [
             each
             for each in folders
             if each != "__pycache__"
             and not _STAGE.fullmatch(each)
-            and not _has_mark(Path(here, each, _PACKAGE_MARKER))
+            and not _has_mark(os.path.join(here, each, _PACKAGE_MARKER))
         ]
-        yield from (Path(here, name) for name in names)
+        inside = os.path.relpath(here, folder)
+        below = "" if inside == os.curdir else inside.replace(os.sep, "/") + "/"
+        yield from (below + name for name in names)
 
 
-def _stages(folder: Path) -> Iterator[str]:
+def _stages(folder: StrPath) -> Iterator[str]:
     """The folders that killed runs left."""
     if not os.path.isdir(folder):
         return
@@ -400,16 +416,16 @@ def _stages(folder: Path) -> Iterator[str]:
     except OSError as error:
         raise DiskError(f"{folder}: cannot be read: {error.strerror}") from None
     for name in names:
-        path = folder / name
-        if _STAGE.fullmatch(name) and path.is_dir() and not path.is_symlink():
+        path = os.path.join(folder, name)
+        if _STAGE.fullmatch(name) and os.path.isdir(path) and not os.path.islink(path):
             yield name
 
 
-def _has_mark(path: Path) -> bool:
-    if path.is_symlink() or not os.path.isfile(path):
+def _has_mark(path: str) -> bool:
+    if os.path.islink(path) or not os.path.isfile(path):
         return False
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return is_ours(_text(file.read(len(MARK))))
     except OSError as error:
         raise DiskError(f"{path}: cannot be read: {error.strerror}") from None

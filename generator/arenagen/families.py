@@ -63,22 +63,23 @@ class FamilyTable:
         problems = []
         fields = [each for each in schema.config if each.name in self.mentioned]
         for family in self.families.values():
+            types = {key.name: key.type for key in family.keys.values()}
             for each in fields:
-                if formula := family.fields.get(each.name):
-                    types = {key.name: key.type for key in family.keys.values()}
-                    span = formula.scalar.span
+                formula = family.fields.get(each.name)
+                if formula is not None:
                     found = infer(formula.expr, types, FUNCTIONS)
-                elif key := family.keys.get(each.name):
-                    span, found = key.span, key.type
+                elif each.name in types:
+                    found = types[each.name]
                 else:
                     continue
                 if found != each.type:
+                    at = family.keys[each.name] if formula is None else formula.scalar
                     message = (
                         f"`{each.name}` is {TYPE_WORDS[found]} in the family "
                         f"`{family.name}` and {TYPE_WORDS[each.type]} in the schema"
                     )
                     related = (("schema", each.span),)
-                    problems.append(Problem("AR095", message, span, related=related))
+                    problems.append(Problem("AR095", message, at.span, related=related))
         return problems
 
     def canonical(

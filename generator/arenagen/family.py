@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .errors import Span
 from .formula import BUILTINS, Binary, Bool, Call, Expr, Signature, Type, names, walk
-from .model import Field, Formula
+from .model import Field, Formula, Placed
 from .record import field, record
+from .source import Document, Scalar
 
 # Functions of a family's formulas. divide(a, b) is a quotient that comes out even;
 # every(count, period, offset, word, other) a list with a word at regular places.
@@ -19,6 +19,8 @@ FUNCTIONS = BUILTINS | {
     "divide": Signature(("int", "int"), "int"),
     "every": Signature(("int", "int", "int", "str", "str"), "list"),
 }
+
+_NOWHERE = Scalar("", Document("", ""), 0, 0)
 
 
 @record
@@ -43,7 +45,7 @@ class Indexes:
 
 
 @record
-class Key:
+class Key(Placed):
     """Something that a family reads from a file.
 
     `absent` are texts that stand for no value. `minimum` bounds an int, or the entries
@@ -69,7 +71,7 @@ class Key:
     length: Formula | None = None
     reads: frozenset[str] = field(default=frozenset(), compare=False)
     fallible: bool = field(default=False, compare=False)
-    span: Span = field(default=Span("", 1, 1), compare=False)
+    node: Scalar = field(default=_NOWHERE, compare=False)
 
     @property
     def always_required(self) -> bool:
@@ -88,7 +90,7 @@ class Key:
 
 
 @record
-class Family:
+class Family(Placed):
     """A model family, with what it inherits; a base has no model types.
 
     `keys` stand in an order in which each is read behind those that it reads.
@@ -105,7 +107,7 @@ class Family:
     ignores: tuple[str, ...]
     warn: str | None
     refuse: str | None
-    span: Span = field(compare=False)
+    node: Scalar = field(compare=False)
 
     @property
     def known_names(self) -> set[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from . import naming, resources, source
+from . import naming, source
 from .errors import InputProblems, Problem, Span, did_you_mean
 from .families import FamilyTable
 from .family import FUNCTIONS, Family, Indexes, Key, Words, may_fail
@@ -46,7 +46,7 @@ def load_families(text: str, file: str) -> FamilyTable:
     if not isinstance(root, source.Mapping):
         problem = Problem("AR022", "the file is not a mapping of families", root.span)
         raise InputProblems([problem])
-    if problems := check_structure(root, resources.families_schema()):
+    if problems := check_structure(root, families=True):
         raise InputProblems(problems)
     loader = _Loader(root)
     table = loader.table()
@@ -97,7 +97,7 @@ class _Loader:
         key, node = self._nodes[name]
         self._check_name("family", key)
         base = self._base(node.get("extends"), (*chain, name))
-        values = _values(node)
+        values = node.values
         keys = dict(base.keys) if base else {}
         for each, content in _in(node, "keys"):
             keys[str(each.value)] = self._key(each, content)
@@ -134,7 +134,7 @@ class _Loader:
             ),
             warn=data.get("warn"),
             refuse=data.get("refuse"),
-            span=key.span,
+            node=key,
         )
         return self._families[name]
 
@@ -187,7 +187,7 @@ class _Loader:
     def _key(self, key: Scalar, node: source.Mapping) -> Key:
         name = str(key.value)
         self._check_name("key", key)
-        data, values = plain(node), _values(node)
+        data, values = plain(node), node.values
         kind = TYPES[data.get("type", "int")]
         for word in sorted(_MISPLACED[kind] & data.keys()):
             self._report(
@@ -230,7 +230,7 @@ class _Loader:
                 for read in names(formula.expr)
             ),
             fallible=default is not None and may_fail(default),
-            span=key.span,
+            node=key,
         )
 
     def _table(self, given: Node | None) -> Words | None:
@@ -311,10 +311,6 @@ class _Loader:
 
     def _report(self, code: str, message: str, span: Span, **more: Any) -> None:
         self.problems.append(Problem(code, message, span, **more))
-
-
-def _values(node: source.Mapping) -> dict[str, Node]:
-    return node.values
 
 
 def _in(node: source.Mapping, section: str) -> Iterator[tuple[Scalar, source.Mapping]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
@@ -314,6 +313,8 @@ def _bad_character(line: str) -> FormulaError:
 
 def _character_hint(char: str) -> str:
     """What to do about a character that a keyboard or an editor put there."""
+    import unicodedata
+
     if char == "\t" or unicodedata.category(char) == "Zs":
         return "use a plain blank"
     if unicodedata.category(char) in ("Cc", "Cf"):
@@ -648,18 +649,17 @@ def spell(expr: Expr) -> str:
 def _spelled(expr: Expr) -> tuple[str, int]:
     """The formula as text, and its precedence."""
     match expr:
-        case Name(name):
-            return name, _ATOM
-        case Int(value) | Bool(value):
-            return str(value), _ATOM
         case Binary(op, left, right):
             bind = _BINDING[op]
             return f"{_at_least(left, bind)} {op} {_at_least(right, bind + 1)}", bind
-        case Call(name, (owner, *arguments)) if name[0] == ".":
-            inside = ", ".join([spell(each) for each in arguments])
-            return f"{_at_least(owner, _ATOM)}{name}({inside})", _ATOM
+        case Int(value) | Bool(value):
+            return str(value), _ATOM
         case Call(name, arguments):
-            return f"{name}({', '.join([spell(each) for each in arguments])})", _ATOM
+            owner = ""
+            if name[0] == ".":
+                owner, arguments = _at_least(arguments[0], _ATOM), arguments[1:]
+            inside = ", ".join([spell(each) for each in arguments])
+            return f"{owner}{name}({inside})", _ATOM
         case Compare(op, left, right):
             text = f"{_at_least(left, _SUM)} {op} {_at_least(right, _SUM)}"
             return text, _COMPARISON
@@ -675,6 +675,8 @@ def _spelled(expr: Expr) -> tuple[str, int]:
             return f"not {_at_least(operand, _NOT)}", _NOT
         case Str(value):
             return quote(value), _ATOM
+        case Name(name):
+            return name, _ATOM
 
 
 def _at_least(expr: Expr, least: int) -> str:

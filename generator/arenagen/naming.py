@@ -298,7 +298,7 @@ def bad_attribute(name: str) -> str | None:
     """Why `name` cannot be a lever or a target constant, or None when it can."""
     if why := bad_member(name):
         return why
-    if hasattr(builtins, name):
+    if name in vars(builtins):
         return "would hide a Python builtin"
     if name in AMBIGUOUS:
         return "reads as a digit"

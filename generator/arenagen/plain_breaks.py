@@ -7,6 +7,7 @@ make is what `breaking` makes; anything else is left to it.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from .breaking import Line, broken_lines
 from .leaves import COMPARISON, LOGIC, OPERATORS, TERNARY, element
@@ -43,7 +44,9 @@ def joined(lines: list[str]) -> str:
     return text
 
 
-def broken_call(code: str, indent: int) -> list[str] | None:
+# A family of models asks for much that another one asks for too.
+@lru_cache(maxsize=1024)
+def broken_call(code: str, indent: int) -> tuple[str, ...] | None:
     """The lines of a call, a definition or an assigned tuple; None for anything else.
 
     They are those that `broken_lines` makes, without its leaves.
@@ -71,12 +74,12 @@ def broken_call(code: str, indent: int) -> list[str] | None:
     if len(items) < 2 or not _BEHIND.fullmatch(code, end) or inside[-1] == " ":
         return None
     if indent + len(code) <= WIDTH and not listed:
-        return [pad + code]
+        return (pad + code,)
     if len(head) > WIDTH or len(tail) > WIDTH:
         return None
     inner = f"{pad}    {inside}"
     if len(inner) <= WIDTH and found["tuple"] is None and not listed:
-        return [head, inner, tail]
+        return head, inner, tail
     lines = [head]
     for text in items:
         line = f"{pad}    {text},"
@@ -86,8 +89,7 @@ def broken_call(code: str, indent: int) -> list[str] | None:
             lines += broken_call(line.lstrip(), indent + 4) or broken_lines(
                 Line(element([line]), indent // 4 + 1, inside=True)
             )
-    lines.append(tail)
-    return lines
+    return *lines, tail
 
 
 def broken_value(code: str, indent: int) -> list[str] | None:

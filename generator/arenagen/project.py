@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os.path
 import tomllib
-from pathlib import Path
+from collections.abc import Iterator
 
 from . import disk
 from .errors import ArenagenError
@@ -19,33 +19,38 @@ class ProjectError(ArenagenError):
 class Pair:
     """A schema file, the folder of its package, and the file of its reference."""
 
-    schema: Path
-    output: Path
-    docs: Path | None = None
+    schema: str
+    output: str
+    docs: str | None = None
 
 
-def nearest_file(start: Path) -> Path | None:
+def nearest_file(start: str) -> str | None:
     """The nearest pyproject.toml, in `start` or above it, whatever it holds."""
-    for folder in (start, *start.parents):
-        path = folder / "pyproject.toml"
-        if os.path.isfile(path):
-            return path
-    return None
+    return next(_files(start), None)
 
 
-def nearest_pairs(start: Path) -> list[Pair]:
+def nearest_pairs(start: str) -> list[Pair]:
     """The pairs of the nearest pyproject.toml that has a `[tool.arenagen]`.
 
     Looks in `start` and the folders above it; none when no file has one.
     """
-    for folder in (start, *start.parents):
-        path = folder / "pyproject.toml"
-        if os.path.isfile(path) and (found := pairs(disk.read(path), path)):
+    for path in _files(start):
+        if found := pairs(disk.read(path), path):
             return found
     return []
 
 
-def pairs(data: bytes, path: Path) -> list[Pair]:
+def _files(folder: str) -> Iterator[str]:
+    """Every pyproject.toml in a folder and those above it."""
+    below = ""
+    while folder != below:
+        path = os.path.join(folder, "pyproject.toml")
+        if os.path.isfile(path):
+            yield path
+        folder, below = os.path.dirname(folder), folder
+
+
+def pairs(data: bytes, path: str) -> list[Pair]:
     """The pairs of a pyproject.toml, none without a `[tool.arenagen]`.
 
     Paths are relative to its folder. Raises ProjectError for anything but a list of
@@ -87,8 +92,13 @@ def pairs(data: bytes, path: Path) -> list[Pair]:
                     f"{path}: arenas {other} and {place} have the same {key}, "
                     f"{entry[key]}"
                 )
-        docs = path.parent / entry["docs"] if "docs" in entry else None
-        found.append(
-            Pair(path.parent / entry["schema"], path.parent / entry["output"], docs)
-        )
+        places = {key: _place(path, entry[key]) for key in entry}
+        found.append(Pair(**places))
     return found
+
+
+def _place(path: str, name: str) -> str:
+    """The path of a file or folder that is named in a pyproject.toml."""
+    place = os.path.join(os.path.dirname(path), name)
+    # Past a link, `..` leads elsewhere than up.
+    return place if ".." in name else os.path.normpath(place)

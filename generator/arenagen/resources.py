@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 PACKAGE = os.path.dirname(os.path.realpath(__file__))
 PAGE_FILES = ("css", "jinja", "js")
+_LANGUAGE_SCHEMA = "schema/arena.schema.json"
+_FAMILIES_SCHEMA = "schema/huggingface.schema.json"
 
 
 def find(name: str) -> str:
@@ -28,18 +30,14 @@ def templates() -> Path:
 
 def template(module: str) -> str:
     """The template of one emitted module."""
-    from pathlib import Path
-
-    return Path(find(f"templates/{module}.py.jinja")).read_text(encoding="utf-8")
+    return _text(find(f"templates/{module}.py.jinja"))
 
 
 def runtime_modules() -> list[tuple[str, str]]:
     """File name and text of every module that is emitted as it is, in name order."""
-    folder = templates() / "runtime"
-    return [
-        (path.name, path.read_text(encoding="utf-8"))
-        for path in sorted(folder.glob("*.py"))
-    ]
+    folder = find("templates/runtime")
+    names = sorted(name for name in os.listdir(folder) if name.endswith(".py"))
+    return [(name, _text(os.path.join(folder, name))) for name in names]
 
 
 def starter_files() -> dict[str, str]:
@@ -58,18 +56,17 @@ def page_files() -> dict[str, str]:
 
 def language_schema() -> Path:
     """The JSON Schema of the language."""
-    return _path("schema/arena.schema.json")
+    return _path(_LANGUAGE_SCHEMA)
 
 
 def families_schema() -> Path:
     """The JSON Schema of a Hugging Face family table."""
-    return _path("schema/huggingface.schema.json")
+    return _path(_FAMILIES_SCHEMA)
 
 
 def schema_text(families: bool) -> str:
     """The JSON Schema of the language, or of a family table, as it lies there."""
-    path = families_schema() if families else language_schema()
-    return path.read_text(encoding="utf-8")
+    return _text(find(_FAMILIES_SCHEMA if families else _LANGUAGE_SCHEMA))
 
 
 def family_table() -> Path:
@@ -80,6 +77,11 @@ def family_table() -> Path:
 def family_table_text() -> str:
     """That table, as it lies there."""
     return family_table().read_text(encoding="utf-8")
+
+
+def _text(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def _path(name: str) -> Path:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from . import naming
 from .factors import factor_out
 from .formula import Call, Compare, Expr, IfElse, Int, Name
+from .record import record
 from .statements import Assign, Branch, SizesCode, Statement
 from .term_names import term_name
 from .terms import Node, Terms
@@ -25,7 +26,8 @@ _DEFINITIONS, _STATEMENTS, _TRIMS = range(3)
 Path: TypeAlias = tuple[tuple[int, Slot], ...]
 
 
-class Reader(NamedTuple):
+@record
+class Reader:
     """Where a term is read; `maybe` where a condition inside a formula decides.
 
     `whole` where it is all that a statement assigns.

@@ -8,7 +8,6 @@ else. Duplicate keys, tags and recursive aliases are problems. Never touches a d
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from itertools import accumulate
 from sys import intern
@@ -25,7 +24,6 @@ from yaml import (
 )
 
 from .errors import BIDI, InputProblems, Problem, Span
-from .malformed import malformed, not_yaml
 from .record import field, record
 
 MAX_BYTES = 8 * 1024 * 1024
@@ -47,7 +45,7 @@ _FLOAT = re.compile(
 _BEGINS_VALUE = frozenset("~nNtTfF+-.0123456789")
 _MAX_INT_DIGITS = 40
 # What ends a line for YAML, which is more than what ends one for Python's editors.
-_BREAK = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+_BREAK = r"\r\n|[\n\r\x85\u2028\u2029]"
 _NOT_YAML = (
     r"[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\ufeff"
 )
@@ -83,6 +81,9 @@ class Document:
 
     def place(self, index: int) -> tuple[int, int]:
         """Line and column of a character, both from 0."""
+        # Most documents have no place to tell.
+        from bisect import bisect_right
+
         if not self._starts:
             self._split()
         line = bisect_right(self._starts, index) - 1
@@ -93,8 +94,8 @@ class Document:
             self._lines = self.text.split("\n")
             self._starts = [0, *accumulate(len(line) + 1 for line in self._lines)]
         else:
-            self._lines = _BREAK.split(self.text)
-            self._starts = [0, *(each.end() for each in _BREAK.finditer(self.text))]
+            self._lines = re.split(_BREAK, self.text)
+            self._starts = [0, *(each.end() for each in re.finditer(_BREAK, self.text))]
 
     def span(self, start: int, length: int) -> Span:
         """The place of so many characters, those on their first line."""
@@ -112,7 +113,7 @@ class Document:
 
     def rest(self, index: int) -> str:
         """What stands from a character on, up to the end of its line."""
-        return _BREAK.split(self.text[index : index + 1000], maxsplit=1)[0]
+        return re.split(_BREAK, self.text[index : index + 1000], maxsplit=1)[0]
 
 
 @record
@@ -235,8 +236,8 @@ def decode(data: bytes, file: str) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = _BREAK.split(data[: error.start].decode("utf-8", "replace"))
-        lines = _BREAK.split(data.decode("utf-8", "replace"))
+        before = re.split(_BREAK, data[: error.start].decode("utf-8", "replace"))
+        lines = re.split(_BREAK, data.decode("utf-8", "replace"))
         line, column = len(before), len(before[-1]) + 1
         problem = Problem(
             "AR001",
@@ -266,14 +267,20 @@ def parse(text: str, file: str) -> Node:
     """
     document = Document(text, file)
     if not document.is_simple and (bad := re.search(_NOT_YAML, text)):
+        from .malformed import not_yaml
+
         span = document.span(bad.start(), len(bad[0]))
         raise InputProblems([not_yaml(f"the character {bad[0]!a}", span)])
     composer = _Composer(document)
     try:
         node = composer.root()
     except yaml.MarkedYAMLError as error:
+        from .malformed import malformed
+
         raise InputProblems([malformed(error, file, document.at)]) from None
     except yaml.YAMLError as error:
+        from .malformed import not_yaml
+
         what = " ".join(str(error).split())
         raise InputProblems([not_yaml(what, Span(file, 1, 1))]) from None
     if composer.problems:
@@ -341,6 +348,9 @@ class _Composer:
         kind = type(event)
         if kind is AliasEvent:
             return self._alias(event, depth)
+        if kind is ScalarEvent and event.tag is None and event.anchor is None:
+            # Nearly all are.
+            return self._scalar(event, is_key)
         if event.tag is not None:
             tag = str(event.tag).replace("tag:yaml.org,2002:", "!!", 1)
             self._report(
@@ -391,7 +401,9 @@ class _Composer:
         text: str = event.value
         value: Value = text
         # Where the document has no control character, an escape may still make one.
-        is_simple = self.document.is_simple and event.style != '"'
+        is_simple = (self.document.is_simple and event.style != '"') or (
+            text.isascii() and text.isprintable()
+        )
         if not is_simple and (bad := re.search(_CONTROL, text)):
             message = f"the control character {bad[0]!a} in a text"
             self._report("AR011", message, self.document.span(start, length))

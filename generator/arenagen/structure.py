@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any
 
 from . import resources
@@ -61,13 +60,12 @@ _PATTERNS = {
 }
 
 
-def check_structure(root: Node, schema: Path | None = None) -> list[Problem]:
-    """Every place where the document is not shaped as a JSON Schema wants.
+def check_structure(root: Node, families: bool = False) -> list[Problem]:
+    """Every place where the document is not shaped as its JSON Schema wants.
 
-    Without a path, as the schema language wants.
+    It is that of the schema language, or that of a family table.
     """
-    text = (schema or resources.language_schema()).read_text(encoding="utf-8")
-    shape = json.loads(text)
+    shape = json.loads(resources.schema_text(families))
     if accepts(shape, root):
         return []
     errors = _validator(shape).iter_errors(plain(root))

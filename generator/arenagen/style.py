@@ -9,6 +9,8 @@ tests hold what it makes against black.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from functools import lru_cache
 
 from .breaking import Line, broken_lines
 from .leaves import Unknown, element, statement
@@ -29,6 +31,8 @@ _IMPORTS = ("import ", "from ")
 _IMPORT_LINES = re.compile(
     rf"(?:(?!.{{{WIDTH + 1}}})(?:from [\w.]+ )?import [\w.]+(?:,? \w+)*+\n)*+"
 )
+# One that is too long for its line, before it is broken.
+_LONG_IMPORT = re.compile(r"(from [\w.]+ import )(\w+(?:, \w+)+)\n")
 _DEFINITIONS = ("@", "class ", "def ")
 # A line that ends in the bracket of a list whose elements have a line each.
 _HEAD = re.compile(
@@ -80,6 +84,10 @@ def _imports(text: str, at: int, found: list[str]) -> int:
     if run is not None and run[0]:
         found.append(run[0])
         at = run.end()
+    elif long := _LONG_IMPORT.match(text, at):
+        names = long[2].replace(", ", ",\n    ")
+        found.append(f"{long[1]}(\n    {names},\n)\n")
+        at = long.end()
     else:
         at = _statement(text, at, found)
     end = _blank_lines(text, at)
@@ -105,13 +113,24 @@ def _statement(text: str, at: int, found: list[str]) -> int:
     lines = text[at : end - 1].split("\n")
     if len(lines) > 1 or not is_settled(lines[0]):
         code = joined(lines)
-        lines = (
+        found += _with_ends(
             broken_call(code, indent)
             or broken_value(code, indent)
-            or broken_lines(Line(statement(lines), indent // 4))
+            or _by_leaves(tuple(lines), indent)
         )
-    found += [f"{line}\n" for line in lines]
+    else:
+        found.append(f"{lines[0]}\n")
     return end
+
+
+# Some statements stand in several modules.
+@lru_cache(maxsize=256)
+def _by_leaves(lines: tuple[str, ...], indent: int) -> list[str]:
+    return broken_lines(Line(statement(lines), indent // 4))
+
+
+def _with_ends(lines: Sequence[str]) -> list[str]:
+    return [f"{line}\n" for line in lines]
 
 
 def _indent(text: str, at: int) -> int:
@@ -178,7 +197,7 @@ def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
     elif text[stop - 1] == ",":
         broken = broken_call(text[at:stop].lstrip(" "), indent)
         if broken is not None:
-            return [f"{line}\n" for line in broken], stop + 1
+            return _with_ends(broken), stop + 1
     end = end_of(text, at)
     lines = text[at : end - 1].split("\n") if end > 0 else [""]
     first, last = lines[0].lstrip(" "), lines[-1]
@@ -191,10 +210,11 @@ def _element(text: str, at: int, indent: int) -> tuple[list[str], int] | None:
             return None
         if is_settled(line := " " * indent + first):
             return [f"{line}\n"], end
-    lines = broken_call(joined(lines), indent) or broken_lines(
+    code = joined(lines)
+    found = broken_call(code, indent) or broken_lines(
         Line(element(lines), indent // 4, inside=True)
     )
-    return [f"{line}\n" for line in lines], end
+    return _with_ends(found), end
 
 
 def _long_text(text: str, at: int, indent: int) -> tuple[list[str], int] | None:

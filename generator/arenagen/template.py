@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from .record import record
 
 Filters: TypeAlias = Mapping[str, Callable[..., str]]
 _Scope: TypeAlias = dict[str, Any]
@@ -43,7 +45,8 @@ class Template:
         return "".join(found)
 
 
-class _Printed(NamedTuple):
+@record
+class _Printed:
     """A value to print; `path` leads to it where it goes through no filter."""
 
     value: _Value

@@ -26,7 +26,7 @@ from click.testing import CliRunner, Result
 import oracle
 from arenagen import __version__, manifest, start
 from arenagen.cli import cli
-from arenagen.commands import bare
+from arenagen.commands import checking, emitting
 from arenagen.resources import family_table
 from expected_configs import EXPECTED
 
@@ -1406,8 +1406,8 @@ def test_a_bare_command_is_interrupted(
 
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.setattr(sys, "argv", ["arenagen", command])
-    monkeypatch.setattr(bare, "check_packages", interrupted)
-    monkeypatch.setattr(bare, "emit_packages", interrupted)
+    monkeypatch.setattr(checking, "check_packages", interrupted)
+    monkeypatch.setattr(emitting, "emit_packages", interrupted)
     for _ in range(2):
         with pytest.raises(SystemExit) as exited:
             start.main()

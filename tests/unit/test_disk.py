@@ -7,6 +7,7 @@ one means that nothing was written.
 
 from __future__ import annotations
 
+import builtins
 import errno
 import os
 import stat
@@ -565,7 +566,7 @@ def test_what_cannot_be_read_is_named(
     put(tmp_path / "file", "x")
     put(tmp_path / "secret", "x")
     (tmp_path / "loop").symlink_to("loop")
-    refuse(monkeypatch, Path, "read_bytes", tmp_path / "secret")
+    refuse(monkeypatch, builtins, "open", tmp_path / "secret")
     for name, why in {
         ".": "is a folder, not a file",
         "nothing": "no such file",
@@ -579,16 +580,15 @@ def test_what_cannot_be_read_is_named(
         assert str(raised.value) == f"{tmp_path / name}: {why}"
 
 
-@pytest.mark.parametrize("method", ["open", "read_bytes"])
 @pytest.mark.parametrize("path", ["arena.py", "old.py"])
 def test_a_file_that_cannot_be_read_stops_both(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:
     put(folder / "old.py", OLD)
     put(folder / "py.typed", OLD)
     before = snapshot(folder)
     with monkeypatch.context() as patch:
-        refuse(patch, Path, method, folder / path)
+        refuse(patch, builtins, "open", folder / path)
         for act in (disk.compare, disk.write):
             with pytest.raises(DiskError) as raised:
                 act(folder, FILES)

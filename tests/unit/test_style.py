@@ -154,7 +154,7 @@ def test_plain_breaks_are_those_over_leaves(code: str, indent: int) -> None:
         except Unknown:
             assert "((" in code
             continue
-        assert plain == list(broken_lines(line))
+        assert [*plain] == broken_lines(line)
 
 
 LONG = ", ".join(["long_name_of_it"] * 6)

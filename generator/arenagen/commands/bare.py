@@ -6,8 +6,6 @@ nothing to parse.
 
 from __future__ import annotations
 
-from .checking import check_packages
-from .emitting import emit_packages
 from .outcome import Misuse, exit_code
 
 
@@ -19,7 +17,11 @@ def run(command: str, tool: str | None) -> int | None:
 
     def work() -> int:
         if command == "check":
+            from .checking import check_packages
+
             return check_packages(no_cache=tool is None, tool=tool)
+        from .emitting import emit_packages
+
         emit_packages(tool=tool)
         return 0
 

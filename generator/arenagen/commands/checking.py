@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os.path
 from typing import TYPE_CHECKING
 
 from ..words import count
@@ -13,6 +13,8 @@ from .rendering import rendered
 from .schemas import find_pairs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..disk import Difference
 
 
@@ -33,7 +35,8 @@ def check_packages(
     differ = False
     bar = Bar()
     for pair in find_pairs(schemas, output):
-        _, files, page, _ = rendered(pair, bar, recording)
+        package = rendered(pair, bar, recording)
+        files, page = package.files, package.page
         found = disk.compare(pair.output, files)
         folder, source = shown(pair.output), shown(pair.schema)
         again = "" if output is None else f" {source} -o {folder}"
@@ -51,7 +54,7 @@ def check_packages(
         if pair.docs is not None:
             if changed := disk.compare_file(pair.docs, page, PAGE_MARK):
                 differ = True
-                _print_difference(pair.docs.parent, changed)
+                _print_difference(os.path.dirname(pair.docs), changed)
                 echo(
                     f"{shown(pair.docs)}: not as {source} says; "
                     "run `arenagen generate`\n",
@@ -64,8 +67,8 @@ def check_packages(
     return 1 if differ else 0
 
 
-def _print_difference(folder: Path, difference: Difference) -> None:
-    path = shown(folder / difference.path)
+def _print_difference(folder: str, difference: Difference) -> None:
+    path = shown(os.path.join(folder, difference.path))
     match difference.kind:
         case "missing":
             echo(f"missing: {path}\n")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
 from ..errors import Problem
@@ -13,7 +12,7 @@ from ..errors import Problem
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..disk import Difference
+    from ..disk import Difference, StrPath
 
 
 def new_console() -> Console:
@@ -41,12 +40,15 @@ class _Piped:
         sys.stdout.flush()
 
 
-def shown(path: Path) -> str:
+def shown(path: StrPath) -> str:
     """The path as problems show it: relative to the working folder where it can be."""
-    try:
-        return Path(os.path.abspath(path)).relative_to(Path.cwd()).as_posix()
-    except ValueError:
+    whole, here = os.path.abspath(path), os.getcwd()
+    if whole == here:
+        return os.curdir
+    folder = os.path.join(here, "")
+    if not whole.startswith(folder):
         return str(path)
+    return whole[len(folder) :].replace(os.sep, "/")
 
 
 def print_problems(problems: Iterable[Problem]) -> None:

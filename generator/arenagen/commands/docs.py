@@ -30,7 +30,7 @@ def docs(schema: Path | None, output: Path | None) -> int:
     from ..header import PAGE_MARK
     from ..reference import reference
 
-    path = schema or default_schema()
+    path = schema or Path(default_schema())
     page = reference(load_checked(path).schema, path.name)
     if output is None:
         click.echo(page, nl=False)

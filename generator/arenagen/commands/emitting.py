@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os.path
 from typing import TYPE_CHECKING, TypeAlias
 
 from .console import echo, shown, written
@@ -12,6 +12,8 @@ from .rendering import rendered
 from .schemas import find_pairs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..compile import Checked
 
 # The schemas that were emitted, each with the files that it was read from.
@@ -39,14 +41,14 @@ def emit_packages(
     emitted: Emitted = []
     bar = Bar()
     for pair in find_pairs(schemas, output):
-        checked, files, page, read = rendered(pair, bar, recording, warn=True)
-        packages.append((pair, files, page))
-        emitted.append((checked, read))
+        package = rendered(pair, bar, recording, warn=True)
+        packages.append((pair, package.files, package.page))
+        emitted.append((package.checked, package.read))
     for pair, files, page in packages:
         changes = disk.write(pair.output, files)
         for each in changes:
             verb = {"missing": "added", "extra": "removed"}.get(each.kind, "changed")
-            echo(f"{verb} {shown(pair.output / each.path)}\n")
+            echo(f"{verb} {shown(os.path.join(pair.output, each.path))}\n")
         kept = len(files) - sum(each.kind != "extra" for each in changes)
         others = _named(disk.others(pair.output))
         echo(f"{shown(pair.output)}: {len(files)} files, {kept} unchanged{others}\n")

@@ -29,7 +29,7 @@ def fmt(schemas: tuple[Path, ...], only_check: bool) -> int:
     from .. import disk
     from ..tidy import tidy
 
-    paths = schemas or tuple(pair.schema for pair in find_pairs((), None))
+    paths = schemas or [Path(pair.schema) for pair in find_pairs((), None)]
     texts = []
     for path in paths:
         data = disk.read(path)

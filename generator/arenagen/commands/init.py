@@ -28,7 +28,7 @@ def init(name: str) -> int:
     files = starter(name)
     if (folder / FAMILIES).is_file():
         del files[FAMILIES]
-    above = project.nearest_file(Path.cwd())
+    above = project.nearest_file(str(Path.cwd()))
     if above is None:
         files[PROJECT] = listed(name)
     disk.create(folder, files)
@@ -40,6 +40,6 @@ def init(name: str) -> int:
     click.echo(f"  python -m pytest test_{name}.py")
     if above is not None:
         click.echo(f"and, for commands without a schema, add to {shown(above)}")
-        inside = Path.cwd().relative_to(above.parent).as_posix()
+        inside = Path.cwd().relative_to(Path(above).parent).as_posix()
         click.echo(listed(name, inside), nl=False)
     return 0

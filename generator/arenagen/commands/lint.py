@@ -37,7 +37,7 @@ def lint(
     from ..sarif import as_sarif
 
     problems: list[Problem] = []
-    paths = schemas or tuple(pair.schema for pair in find_pairs((), None))
+    paths = schemas or [Path(pair.schema) for pair in find_pairs((), None)]
     for path in paths:
         try:
             problems += load_checked(path).warnings

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .console import shown
@@ -60,11 +59,11 @@ class Recording:
         """Leave the notes beside the project file, if that is in the working folder."""
         from .. import disk, manifest, project
 
-        here = Path.cwd()
-        path = here / manifest.PROJECT
+        here = os.getcwd()
+        path = os.path.join(here, manifest.PROJECT)
         if not self._repeats or not os.path.isfile(path):
             return
         data = disk.read(path)
         if project.pairs(data, path) == self._pairs:
             text = manifest.text(self._tool, data, self._packages, self._contents)
-            disk.keep(here / manifest.PATH, text)
+            disk.keep(os.path.join(here, manifest.PATH), text)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import os.path
+from typing import TYPE_CHECKING
 
+from ..record import record
 from .console import print_problems
 from .schemas import load_checked
 
@@ -14,7 +16,8 @@ if TYPE_CHECKING:
     from .recording import Recording
 
 
-class Rendered(NamedTuple):
+@record
+class Rendered:
     """A package that is not written yet.
 
     files: by path. page: its reference, or nothing. read: the files that its schema was
@@ -37,13 +40,14 @@ def rendered(
     from ..compile import emit
 
     seen: dict[str, bytes] = {}
+    name = os.path.basename(pair.schema)
     with bar:
-        bar.stage(f"{pair.schema.name}: reading")
+        bar.stage(f"{name}: reading")
         checked = load_checked(pair.schema, seen)
     if warn:
         print_problems(checked.warnings)
     with bar:
-        files = emit(checked, pair.schema.name, bar.stage)
+        files = emit(checked, name, bar.stage)
         page = _reference_page(checked, pair)
     if recording is not None:
         recording.add(pair, seen, files, page, checked.warnings)
@@ -56,4 +60,4 @@ def _reference_page(checked: Checked, pair: Pair) -> str:
         return ""
     from ..reference import reference
 
-    return reference(checked.schema, pair.schema.name)
+    return reference(checked.schema, os.path.basename(pair.schema))

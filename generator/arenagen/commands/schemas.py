@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import InputProblems, Problem
@@ -12,8 +11,11 @@ from .console import shown
 from .outcome import Misuse
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..chain import OpenBase
     from ..compile import Checked
+    from ..disk import StrPath
     from ..project import Pair
     from ..source import Text
 
@@ -25,8 +27,8 @@ def find_pairs(schemas: tuple[Path, ...], output: Path | None) -> list[Pair]:
     if output is not None:
         if len(schemas) != 1:
             raise Misuse("--output goes with one SCHEMA")
-        return [project.Pair(schemas[0], output)]
-    listed = project.nearest_pairs(Path.cwd())
+        return [project.Pair(str(schemas[0]), str(output))]
+    listed = project.nearest_pairs(os.getcwd())
     if not schemas:
         if not listed:
             raise Misuse(
@@ -45,11 +47,11 @@ def find_pairs(schemas: tuple[Path, ...], output: Path | None) -> list[Pair]:
     return [pair for pair in listed if os.path.realpath(pair.schema) in wanted]
 
 
-def default_schema() -> Path:
+def default_schema() -> str:
     """The first schema that pyproject.toml lists."""
     from .. import project
 
-    listed = project.nearest_pairs(Path.cwd())
+    listed = project.nearest_pairs(os.getcwd())
     if not listed:
         raise Misuse(
             "give --schema: no pyproject.toml here or above has "
@@ -58,7 +60,7 @@ def default_schema() -> Path:
     return listed[0].schema
 
 
-def load_checked(path: Path, seen: dict[str, bytes] | None = None) -> Checked:
+def load_checked(path: StrPath, seen: dict[str, bytes] | None = None) -> Checked:
     """A schema and its family table. Raise InputProblems with every error of them.
 
     `seen` gets every file that was read, by the path that problems show.
@@ -89,7 +91,7 @@ def load_anywhere(name: str) -> Checked:
 
     revision, colon, path = name.partition(":")
     if not colon or os.path.lexists(name):
-        return load_checked(Path(name))
+        return load_checked(name)
     path = git.from_top(path)
     return _load(Text(f"{revision}:{path}", git.read(revision, path)), _open_beside)
 
@@ -136,5 +138,5 @@ def open_base(name: str, base: str) -> Text:
     from .. import disk
     from ..source import Text
 
-    path = Path(os.path.normpath(Path(name).parent / base))
+    path = os.path.normpath(os.path.join(os.path.dirname(name), base))
     return Text(shown(path), disk.read(path))

@@ -75,6 +75,4 @@ def _folders(files: set[str]) -> list[str]:
 
 def shown_file(path: str) -> str:
     """A file as problems name it."""
-    from pathlib import Path
-
-    return shown(Path(path))
+    return shown(path)
