@@ -32,7 +32,7 @@ MODULES = ("arena.py", "buffers.py", "shapes.py", "sizes.py")
 # What must be a list: the module, the function or class, its members, and how often.
 PROMISED = [
     ("arena.py", "", NAMES, 1),  # the order in a slab
-    ("arena.py", "BufferArena", NAMES, 1),  # slots
+    ("arena.py", "BufferArena", NAMES, 2),  # slots, and the types of the pointers
     ("arena.py", "_allocate", NAMES, 2),  # pointers, and their bytes
     ("arena.py", "_forget", NAMES, 1),
     ("arena.py", "_plan_zero_all", oracle.METRALE_ZERO_ALL, 1),

@@ -121,8 +121,9 @@ def _join(modules: dict[str, Imports], chunks: Sequence[ArenaView]) -> None:
         shapes = f"buffer_shapes as _buffer_shapes{end}"
         modules["shapes"].add(f"shapes{end}", shapes)
         modules["sizes"].add(f"sizes{end}", f"sizes as _sizes{end}")
-        order = f"SLAB_ORDER as _SLAB_ORDER{end}"
-        modules["arena"].add(f"arena{end}", order)
+        if each.slab_order:
+            order = f"SLAB_ORDER as _SLAB_ORDER{end}"
+            modules["arena"].add(f"arena{end}", order)
         for group in each.region_groups:
             entries = f"{group.entries} as {group.entries}{end}"
             modules["arena"].add(f"arena{end}", entries)

@@ -599,6 +599,17 @@ class ArenaView:
         return () if self.chunks else self.pointers
 
     @property
+    def arena_typing(self) -> str:
+        """The import from typing in a chunk's arena module."""
+        listed = self.slab_order or self.pointers or self.region_groups
+        return "from typing import Any, ClassVar" + ", Final" * bool(listed)
+
+    @property
+    def slab_chunks(self) -> tuple[ArenaView, ...]:
+        """The chunks that list a piece of the order in a slab."""
+        return tuple(each for each in self.chunks if each.slab_order)
+
+    @property
     def held_slab_order(self) -> tuple[str, ...]:
         """The order in a slab where the arena's own module lists it."""
         return () if self.chunks else self.slab_order

@@ -22,10 +22,28 @@ def main() -> None:
     sys.stdout = sys.stdout or StringIO()
     sys.stderr = sys.stderr or StringIO()
     try:
-        _run()
+        try:
+            _run()
+        finally:
+            sys.stdout.flush()
     except KeyboardInterrupt:
         sys.stderr.write("\nAborted!\n")
         sys.exit(1)
+    except OSError as error:
+        # One that is about a file names it, and is no matter of the output.
+        if error.filename is not None:
+            raise
+        _write_no_more()
+        # Whoever stopped reading wants no more, not an error either.
+        if not isinstance(error, BrokenPipeError):
+            sys.stderr.write(f"error: the output: {error.strerror}\n")
+        sys.exit(1)
+
+
+def _write_no_more() -> None:
+    """Let what is still to be written go nowhere, as Python ends too."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
 
 
 def _run() -> None:

@@ -284,6 +284,10 @@ class Many(Spy):
         elif self.fail == "NULL":
             self.gpu.free(handles[2])
             handles[2] = NULL
+        elif self.fail == "NULL and lost":
+            self.gpu.free(handles[2])
+            handles[2] = NULL
+            raise BackendError("lost")
         elif self.fail == "plain":
             handles[:] = [int(ptr) for ptr in handles]
         elif self.fail == "own form":
@@ -330,6 +334,7 @@ def test_a_backend_of_many_that_fails_as_a_whole_is_reported(gpu: Backend) -> No
         ("too few", -1, "alloc_many: {less} addresses for {count} sizes"),
         ("too many", -1, "alloc_many: {more} addresses for {count} sizes"),
         ("NULL", 2, "alloc_many: NULL for {nbytes} bytes"),
+        ("NULL and lost", -1, "lost"),
     ],
 )
 def test_a_backend_of_many_that_gives_wrong_addresses_is_reported(
@@ -345,6 +350,7 @@ def test_a_backend_of_many_that_gives_wrong_addresses_is_reported(
     nbytes = MOE_CASE.sizes().as_dict()[name]
     told = why.format(less=count - 1, more=count + 1, count=count, nbytes=nbytes)
     assert told in str(caught.value)
+    assert not hasattr(caught.value, "__notes__")
     assert gpu.live_bytes == 0
 
 

@@ -344,6 +344,23 @@ def size_method(name: str) -> Callable[[Sources], ast.expr]:
 
 
 BYTES = tuple(f"{name}_bytes" for name in NAMES)
+# Those that several users share, or that are laid out in regions.
+WITH_PARTS = (
+    "attn_output",
+    "ssm_qkvz",
+    "ssm_ba",
+    "ssm_deinterleaved",
+    "ssm_conv_out_f32",
+    "scratch",
+    "expert_gate_out",
+    "expert_up_out",
+    "expert_down_out",
+    "hc_lowrank_scratch",
+    "qsa_select_scratch",
+    "gdn_fla_scratch",
+    "ssd_scratch",
+    "moe_fp8_scratch",
+)
 
 
 class Listing(NamedTuple):
@@ -377,6 +394,11 @@ LISTINGS: dict[str, Listing] = {
         "arena",
         lambda sources: words(value_of(sources.trees["arena"].body, "SLAB_ORDER")),
         NAMES,
+    ),
+    "POINTERS": Listing(
+        "arena",
+        lambda sources: keys(value_of(sources.trees["arena"].body, "POINTERS")),
+        WITH_PARTS,
     ),
     "__slots__": Listing(
         "arena",

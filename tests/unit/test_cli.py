@@ -1327,13 +1327,43 @@ def test_a_bare_command_says_what_click_makes_it_say(project: Path) -> None:
     both("check", "--full", code=2)
 
 
-def test_a_bare_command_ends_well_when_nobody_reads_on(project: Path) -> None:
-    command = [sys.executable, "-m", "arenagen", "check", "--full"]
+# Told at once, when a buffer is full, and as Python ends.
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments", ["--version", "check", "check --full", "lint", "schema", "--help"]
+)
+def test_a_command_ends_well_when_nobody_reads_on(
+    arguments: str, unbuffered: str, project: Path
+) -> None:
+    command = [sys.executable, "-m", "arenagen", *arguments.split()]
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    subprocess.run([*command[:3], "generate"], check=True, capture_output=True)
     ours, theirs = os.pipe()
     os.close(ours)
-    done = subprocess.run(command, stdout=theirs, stderr=subprocess.PIPE, timeout=120)
+    done = subprocess.run(
+        command, stdout=theirs, stderr=subprocess.PIPE, timeout=120, env=environ
+    )
     os.close(theirs)
     assert (done.returncode, done.stderr) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "arguments", ["--version", "check", "check --full", "lint", "schema", "--help"]
+)
+def test_a_full_disk_behind_the_output_is_told(
+    arguments: str, unbuffered: str, project: Path
+) -> None:
+    command = [sys.executable, "-m", "arenagen", *arguments.split()]
+    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    subprocess.run([*command[:3], "generate"], check=True, capture_output=True)
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, timeout=120, env=environ
+        )
+    told = b"error: the output: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, told)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")

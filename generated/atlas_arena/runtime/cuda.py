@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 INSTALL: Final = "install it with: pip install 'cuda-python>=12.9,<14'"
 _OUT_OF_MEMORY: Final = 2
 # Streams for which ranges keep their calls.
-_MAX_STREAMS: Final = 16
+_MAX_STREAMS: Final = 4
 
 
 class CudaError(BackendError):

@@ -19,6 +19,7 @@ from .device import DevicePtr
 from .errors import ArenaError, CarveError, LayoutError, ReleasedError
 from .info import BufferInfo
 from .layout import Region
+from .pointer import BufferPtr
 from .view import view_device
 
 if TYPE_CHECKING:
@@ -249,8 +250,11 @@ class Selfcheck:
     ) -> dict[str, DevicePtr]:
         pointers: dict[str, DevicePtr] = {}
         allocated, written = sorted(recorder.allocated), _Runs(recorder.written)
+        kinds = {kind._buffer: kind.__name__ for kind in BufferPtr.__subclasses__()}
         for name, info in self._buffers.items():
             ptr, nbytes = getattr(arena, name), getattr(arena, f"{name}_bytes")
+            kind = kinds.get(name, DevicePtr.__name__)
+            self.compare(f"{name}: its pointer's class", type(ptr).__name__, kind)
             self.compare(f"{name}_bytes", nbytes, sizes[name])
             self.compare(f"{name}: its pointer exists", bool(ptr), sizes[name] > 0)
             inside = True

@@ -172,16 +172,21 @@ class _Allocations:
         except Exception as error:
             # A backend of many may fail when all are there.
             failed = min(len(handles), len(asked) - 1)
-            raise self._failure(failed, asked[failed], error) from error
+            failure = self._failure(failed, asked[failed], error)
+            self._drop_null()
+            raise failure from error
 
     def _refuse_null(self, asked: Sequence[int]) -> NoReturn:
         """Raise the error of a backend of many that gave NULL for an allocation."""
         failed = next(at for at, handle in enumerate(self._handles) if not int(handle))
         error = BackendError(f"alloc_many: NULL for {asked[failed]} bytes")
         failure = self._failure(failed, asked[failed], error)
-        # Nothing to free; what is behind it may be there.
-        self._handles = [handle for handle in self._handles if int(handle)]
+        self._drop_null()
         raise failure from error
+
+    def _drop_null(self) -> None:
+        """Leave only what is there to be freed."""
+        self._handles = [handle for handle in self._handles if int(handle)]
 
     def _failure(self, place: int, asked: int, error: Exception) -> AllocationError:
         """The error of the allocation that stands at `place`."""
