@@ -94,7 +94,7 @@ def broken_call(code: str, indent: int) -> tuple[str, ...] | None:
 
 def broken_value(code: str, indent: int) -> list[str] | None:
     """The lines of a value that is returned, assigned or a condition; None for one that
-    is not parted by two operators at least.
+    is not parted by operators, or by one alone beside brackets that may be broken.
     """
     found = _VALUE.fullmatch(code)
     if found is None:
@@ -114,7 +114,9 @@ def broken_value(code: str, indent: int) -> list[str] | None:
         return [f"{pad}{head}{value}{tail}"]
     highest = max(priority for priority, _ in parting)
     places = [place for priority, place in parting if priority == highest]
-    if len(places) < 2 or (highest == TERNARY and len(places) > 2):
+    if len(places) == 1 and (value[0] in "([" or value[-1] in ")]"):
+        return None
+    if highest == TERNARY and len(places) > 2:
         return None
     lines = [f"{pad}    {value}"]
     if len(lines[0]) > WIDTH:

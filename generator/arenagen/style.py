@@ -36,11 +36,15 @@ _LONG_IMPORT = re.compile(r"(from [\w.]+ import )(\w+(?:, \w+)+)\n")
 _DEFINITIONS = ("@", "class ", "def ")
 # A line that ends in the bracket of a list whose elements have a line each.
 _HEAD = re.compile(
-    r" *(?:def |class |return |(?:\w+=)|(?:[\w.]+(?:: [\w.\[\], |]+)? [-+*|]?= )"
+    r" *(?:def |class |return |(?:\w+=)"
+    r"|(?:(?:\w+ = |\w+, )?[\w.]+(?:\[\w+\])?(?:: [\w.\[\], |]+)? [-+*|]?= )"
     r'|(?:"[^"]*": )|from [\w.]+ import )?'
     r"(?P<name>[\w.]*)(?P<bracket>[(\[{])(?:  # .*)?\n"
 )
-_TAIL = re.compile(r" *([)\]}](?:,|:| -> [\w.\[\], |\"]+:| = [\w.]+(?:\(\))?)?)\n")
+_TAIL = re.compile(
+    r" *([)\]}](?:,|:| -> [\w.\[\], |\"]+:| = [\w.]+(?:\(\w*(?:\(\w*\))?\))?"
+    r"|(?<=\))\.\w+\(\))?)\n"
+)
 # A text that is broken over lines.
 _TEXT = re.compile(
     rf' *((?:"[^"\n]*": |\w+=|(?P<name>\w+ = ))\()\n((?: *{STRING}\n)+) *(\),?)\n'
