@@ -50,7 +50,10 @@ class CudaError(BackendError):
 
 
 class _Ranges:
-    """Ranges to set, and the arguments of the driver's calls on streams of late."""
+    """Ranges to set, pointer and bytes each, and the value of their bytes.
+
+    calls: the arguments of the driver's calls, by the handle of a stream of late.
+    """
 
     __slots__ = ("calls", "ranges", "value")
 
@@ -211,11 +214,12 @@ class CudaBackend:
             for nbytes in sizes:
                 handles.append(self.alloc(nbytes))
             return
+        before = len(handles)
         pushed = self._enter()
         try:
             for status, address in map(self._driver.cuMemAlloc, sizes):
                 if status:
-                    self._refuse(sizes[len(handles)], status)
+                    self._refuse(sizes[len(handles) - before], status)
                 handles.append(address)
         finally:
             self._leave(pushed)
@@ -309,6 +313,7 @@ class CudaBackend:
         try:
             for (status,) in starmap(self._driver.cuMemsetD8Async, left):
                 if status:
+                    # What is left tells the place, so that nothing counts the calls.
                     failed = len(calls) - length_hint(left) - 1
                     ptr, nbytes = prepared.ranges[failed]
                     self._fail("cuMemsetD8Async", status, f"{nbytes} bytes", ptr)

@@ -1603,6 +1603,7 @@ def test_the_arena_lays_decode_metadata_out_for_its_largest_batch(
     case = Case(DENSE, limits(2, seq_len, block, batch))
     with case.build(gpu) as arena:
         layout = arena.decode_meta
+        assert arena.decode_meta is layout
         assert (layout.rows, layout.max_blocks_per_row) == (rows, blocks)
         assert offsets_of(layout) == oracle.decode_meta_offsets(rows, blocks)
         assert_typed_and_bound(layout, NULL)

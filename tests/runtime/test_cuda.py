@@ -39,6 +39,7 @@ from metrale_arena import (
     ReleaseError,
     selfcheck,
 )
+from metrale_arena.runtime.cuda import _MAX_STREAMS
 
 cu: Any = pytest.importorskip("cuda.bindings.driver")
 pytest_plugins = ["driver.plugin"]
@@ -189,6 +190,8 @@ def test_a_plan_goes_to_any_number_of_streams(driver: Driver, gpu: CudaBackend) 
             for stream in streams * 2
             for entry in plan
         ]
+        kept: Any = arena._zero_prefill_essentials
+        assert 0 < len(kept.prepared.calls) <= _MAX_STREAMS
 
 
 def test_zeroing_is_legal_inside_graph_capture_and_replays(
@@ -716,6 +719,12 @@ def test_what_was_allocated_before_one_of_many_failed_is_told(
     assert caught.value.asked == 1024
     assert driver.live() == (2, 256 + 512)
     assert len(handles) == 2
+    driver.fail("cuMemAlloc", 2, STATUS["out of memory"])
+    with pytest.raises(OutOfMemoryError) as caught:
+        gpu.alloc_many([4096, 8192], handles)
+    assert caught.value.asked == 8192
+    assert driver.live() == (3, 256 + 512 + 4096)
+    assert len(handles) == 3
     assert gpu.free_many(handles) == []
     assert driver.live() == (0, 0)
 

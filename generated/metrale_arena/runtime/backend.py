@@ -131,7 +131,10 @@ class SupportsRangeMemset(Protocol):
     def prepare_ranges(
         self, ranges: Sequence[tuple[DevicePtr, int]], value: int
     ) -> object:
-        """Return ranges, pointer and bytes each, in whatever form is cheap to set."""
+        """Return ranges, pointer and bytes each, in a form that is cheap to set.
+
+        value: what every byte of them is set to, 0 to 255.
+        """
         ...
 
     def memset_ranges(self, prepared: object, stream: Stream) -> None:

@@ -153,7 +153,7 @@ class _Allocations:
             raise AllocationError.from_sizes(None, asked, free, total, sizes, reserve)
 
     def _allocate(self, asked: Sequence[int]) -> None:
-        """Get an allocation for each number of bytes, until one fails."""
+        """Get an allocation for each number of bytes; raise AllocationError."""
         gpu, handles = self._gpu, self._handles
         alloc_many = getattr(gpu, "alloc_many", None)
         try:
@@ -169,32 +169,28 @@ class _Allocations:
                     raise BackendError(f"alloc: NULL for {nbytes} bytes")
                 # A backend may give a plain int.
                 handles.append(ptr if type(ptr) is DevicePtr else DevicePtr(ptr))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # A backend of many may fail when all are there.
             failed = min(len(handles), len(asked) - 1)
-            failure = self._failure(failed, asked[failed], error)
-            self._drop_null()
-            raise failure from error
+            self._fail(failed, asked[failed], error)
 
     def _refuse_null(self, asked: Sequence[int]) -> NoReturn:
         """Raise the error of a backend of many that gave NULL for an allocation."""
         failed = next(at for at, handle in enumerate(self._handles) if not int(handle))
         error = BackendError(f"alloc_many: NULL for {asked[failed]} bytes")
-        failure = self._failure(failed, asked[failed], error)
-        self._drop_null()
-        raise failure from error
+        self._fail(failed, asked[failed], error)
 
-    def _drop_null(self) -> None:
-        """Leave only what is there to be freed."""
+    def _fail(self, place: int, asked: int, error: Exception) -> NoReturn:
+        """Raise AllocationError for the allocation that stands at `place`."""
+        # NULL is nothing to free; what is behind it may be there.
         self._handles = [handle for handle in self._handles if int(handle)]
-
-    def _failure(self, place: int, asked: int, error: Exception) -> AllocationError:
-        """The error of the allocation that stands at `place`."""
         free, total = _memory_of(self._gpu)
         # The driver's own call and status, where the backend put a word round them.
         why = str(error.__cause__ or error)
         label, sizes = self._labels()[place], self._sizes_by_name()
-        return AllocationError.from_sizes(label, asked, free, total, sizes, why=why)
+        raise AllocationError.from_sizes(
+            label, asked, free, total, sizes, why=why
+        ) from error
 
     def free(self) -> Failures:
         """Free every allocation; return the failures in order."""
@@ -240,6 +236,7 @@ class SeparateMemory(_Allocations):
             found = iter(addresses)
             addresses = [next(found) if nbytes else NULL for nbytes in self._asked]
         pointers = places.pointers(addresses, arena)
+        # A handle of another form tells whether it is NULL only as a pointer.
         if len(tuple(filter(None, pointers))) < len(asked):
             self._refuse_null(asked)
         if any(map(mod, pointers, places.aligns)):
