@@ -40,8 +40,8 @@ def chunks(buffers: Sequence[BufferView], most: int) -> list[slice]:
 def pieces(order: Sequence[str], count: int, most: int) -> list[slice]:
     """Runs of the buffers in their order in a slab, one for each of `count` chunks.
 
-    All but the last hold as many buffers as the fullest chunk could, so that there is a
-    chunk for each; those of the last chunks are empty.
+    All but the last hold at least as many buffers as the fullest chunk could, so that
+    there is a chunk for each; those of the last chunks are empty.
     """
     room = 2 * max((most - _FRAME) // _LEAST, 1)
     runs = _cut(order, [(1,)] * len(order), room)

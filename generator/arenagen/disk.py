@@ -391,9 +391,7 @@ def _ours(folder: StrPath, apart: Container[str]) -> Iterator[tuple[str, str]]:
 
 
 def _files(folder: StrPath) -> Iterator[str]:
-    """The files below a folder, but for caches and packages of their own: their paths
-    in it.
-    """
+    """Paths inside a folder of its files, but for caches and packages of their own."""
     for here, folders, names in os.walk(folder):
         folders[:] = [
             each

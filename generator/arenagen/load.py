@@ -181,6 +181,7 @@ class _Loader:
                 )
                 for name, at, node in _entries(root, "trims")
             ),
+            # Noted as the entries above were read.
             docs=tuple(self._docs),
         )
 

@@ -36,7 +36,7 @@ def follow(options: ModelOptions, emit: Callable[[], Emitted]) -> None:
             saved = sorted({os.path.realpath(path) for _, path in changes} & files)
             if not saved:
                 continue
-            click.echo(f"\nsaved {', '.join(shown_file(path) for path in saved)}")
+            click.echo(f"\nsaved {', '.join(map(shown, saved))}")
             try:
                 after = emit()
                 _compare(options, emitted, after)
@@ -71,8 +71,3 @@ def _files(emitted: Emitted) -> set[str]:
 
 def _folders(files: set[str]) -> list[str]:
     return sorted({os.path.dirname(path) for path in files})
-
-
-def shown_file(path: str) -> str:
-    """A file as problems name it."""
-    return shown(path)
