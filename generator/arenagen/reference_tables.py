@@ -142,8 +142,9 @@ def layout_lines(schema: Schema) -> Lines:
             yield from ("", *table(("name", "formula", "doc"), rows))
         yield from ("", *byte_map(each.regions))
         if each.accessor is not None:
-            called = code(spell(bytes_of(each.accessor)))
-            yield from ("", f"The arena has {called}: {text(each.accessor_doc)}")
+            name, called = f"arena.{each.name}", spell(bytes_of(each.accessor))
+            told = text(each.accessor_doc)
+            yield from ("", f"{code(name)} is {code(called)}: {told}")
 
 
 def _parameters(parameters: Sequence[Parameter]) -> Lines:
