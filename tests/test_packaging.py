@@ -31,6 +31,8 @@ from arenagen import resources
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "generated/metrale_arena"
+# What the generator reads beside its own modules.
+RESOURCES = ["templates", "schema/arena.schema.json", "schema/huggingface.schema.json"]
 pytestmark = pytest.mark.slow
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -143,9 +145,7 @@ def test_the_installed_generator_is_the_one_of_the_environment(
         "import arenagen, importlib.metadata, pathlib\n"
         "from arenagen import resources\n"
         "print(pathlib.Path(arenagen.__file__).parent)\n"
-        "print(resources.templates())\n"
-        "print(resources.language_schema())\n"
-        "print(resources.families_schema())\n"
+        f"print(*map(resources.find, {RESOURCES}), sep='\\n')\n"
         "print(importlib.metadata.version('arenagen'))\n"
     )
     place, *inside, version = run(
@@ -317,9 +317,8 @@ def test_the_editable_install_runs_from_the_checkout() -> None:
     origin = json.loads(found.read_text("direct_url.json") or "{}")
     assert origin["dir_info"] == {"editable": True}
     assert Path(arenagen.__file__).parent == ROOT / "generator/arenagen"
-    assert resources.templates() == ROOT / "templates"
-    assert resources.language_schema() == ROOT / "schema/arena.schema.json"
-    assert resources.families_schema() == ROOT / "schema/huggingface.schema.json"
+    for name in RESOURCES:
+        assert Path(resources.find(name)).resolve() == ROOT / name
     command = Path(sys.executable).parent / "arenagen"
     shown = run(command, "--version", cwd=Path(sys.base_prefix))
     assert shown == f"arenagen, version {arenagen.__version__}\n"

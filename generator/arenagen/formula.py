@@ -503,7 +503,6 @@ def infer(
     expr: Expr,
     name_types: Mapping[str, Type],
     signatures: Mapping[str, Signature],
-    unknown_hint: Mapping[str, str] | None = None,
 ) -> Type:
     """The type of a formula. Raises FormulaError at the first fault in it."""
     # Most formulas are a name.

@@ -54,16 +54,6 @@ def page_files() -> dict[str, str]:
     return {path.name: path.read_text(encoding="utf-8") for path in sorted(found)}
 
 
-def language_schema() -> Path:
-    """The JSON Schema of the language."""
-    return _path(_LANGUAGE_SCHEMA)
-
-
-def families_schema() -> Path:
-    """The JSON Schema of a Hugging Face family table."""
-    return _path(_FAMILIES_SCHEMA)
-
-
 def schema_text(families: bool) -> str:
     """The JSON Schema of the language, or of a family table, as it lies there."""
     return _text(find(_FAMILIES_SCHEMA if families else _LANGUAGE_SCHEMA))

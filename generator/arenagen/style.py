@@ -129,8 +129,8 @@ def _statement(text: str, at: int, found: list[str]) -> int:
 
 # Some statements stand in several modules.
 @lru_cache(maxsize=256)
-def _by_leaves(lines: tuple[str, ...], indent: int) -> list[str]:
-    return broken_lines(Line(statement(lines), indent // 4))
+def _by_leaves(lines: tuple[str, ...], indent: int) -> tuple[str, ...]:
+    return tuple(broken_lines(Line(statement(lines), indent // 4)))
 
 
 def _with_ends(lines: Sequence[str]) -> list[str]:

@@ -23,16 +23,13 @@ ROOT = Path(__file__).resolve().parents[2]
 CORPUS = sorted((ROOT / "tests/errors").glob("*.yaml"))
 TABLES = sorted((ROOT / "tests/errors/families").glob("*.yaml"))
 REAL = sorted((ROOT / "schema").glob("*.yaml"))
-FILES = {
-    "arena": resources.language_schema(),
-    "families": resources.families_schema(),
-}
+KINDS = ("arena", "families")
 # JSON Schema knows no integers but numbers without a fraction, and no blanks.
 BEYOND_JSON_SCHEMA = {"blank_doc", "float_for_a_formula", "float_for_an_integer"}
 
 
 def schema_of(kind: str) -> Any:
-    return json.loads(FILES[kind].read_text("utf-8"))
+    return json.loads(resources.schema_text(kind == "families"))
 
 
 def resolved(node: Any, whole: Any) -> Any:
@@ -64,7 +61,7 @@ def described(kind: str) -> Iterator[tuple[str, Any]]:
             yield from properties(each, whole, name)
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_property_says_what_it_is(kind: str) -> None:
     found = dict(described(kind))
     assert len(found) > 20
@@ -73,7 +70,7 @@ def test_every_property_says_what_it_is(kind: str) -> None:
     } == set()
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_every_value_has_an_example_or_words(kind: str) -> None:
     bare = {
         path
@@ -84,7 +81,7 @@ def test_every_value_has_an_example_or_words(kind: str) -> None:
     assert bare <= {"key.indexes.word", "key.indexes.others"}
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_examples_are_what_they_are_examples_of(kind: str) -> None:
     whole = schema_of(kind)
     jsonschema.Draft202012Validator.check_schema(whole)
@@ -155,4 +152,4 @@ def test_names_that_editors_refuse_are_refused() -> None:
 def test_schema_prints_it(option: tuple[str, ...], kind: str) -> None:
     result = CliRunner().invoke(cli, ["schema", *option])
     assert result.exit_code == 0
-    assert result.stdout == FILES[kind].read_text("utf-8")
+    assert result.stdout == resources.schema_text(kind == "families")
