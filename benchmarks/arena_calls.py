@@ -221,7 +221,7 @@ def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
     plain = _build(Plain(gpu), _sizes(), "separate")
     plan = built.zero_plan(TOKENS)
     ranges = [(int(getattr(built, entry.buffers[0])), entry.nbytes) for entry in plan]
-    kept = hand_written_clear(driver, ranges, stream)
+    bare = hand_written_clear(driver, ranges, stream)
 
     def drained(work: Callable[[], object]) -> Callable[[], float]:
         # The simulated driver queues; real work would drain on the device meanwhile.
@@ -238,7 +238,7 @@ def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
             figure,
             yardstick,
             drained(lambda: built.zero_all_rows(stream, tokens=TOKENS)),
-            drained(kept),
+            drained(bare),
             1.05,
             COUNT,
             "the context is made current for each call, 0.2 us, and the plan found.",
@@ -247,7 +247,7 @@ def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
             f"{figure}, through a wrapper of the protocols",
             yardstick,
             drained(lambda: wrapped.zero_all_rows(stream, tokens=TOKENS)),
-            drained(kept),
+            drained(bare),
             1.15,
             COUNT,
             "as above, and a call more.",
@@ -256,7 +256,7 @@ def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
             f"{figure}, through a wrapper of GpuBackend alone",
             yardstick,
             drained(lambda: plain.zero_all_rows(stream, tokens=TOKENS)),
-            drained(kept),
+            drained(bare),
             None,
             COUNT,
             "`memset_async` has to make the context current for each range by itself, "
