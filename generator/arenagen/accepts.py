@@ -163,7 +163,7 @@ def _content(node: Node) -> object:
             return _distinct(value)
         case Sequence(items):
             return tuple(map(_content, items))
-        case Mapping(_, values):
+        case Mapping(values):
             return frozenset((key, _content(value)) for key, value in values.items())
 
 

@@ -211,7 +211,7 @@ class _Laying:
         first, below = base
         # By their texts: for Python, True is 1.
         same = repr(plain(below)) == repr(plain(value))
-        if same or (isinstance(value, Mapping) and not value.keys):
+        if same or (isinstance(value, Mapping) and not value.values):
             self._report(
                 "AR103",
                 f"`{path}.{key.value}` is what the base says already",

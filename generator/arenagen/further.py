@@ -61,7 +61,7 @@ def _sound_part(root: Mapping, told: list[Problem], out: set[str]) -> Mapping | 
 
     None when a whole section is at fault, or nothing is there.
     """
-    if not root.keys:
+    if not root.values:
         return None
     faulty = _faulty(root, told)
     entries: list[tuple[Scalar, Node]] = []

@@ -8,7 +8,7 @@ else. Duplicate keys, tags and recursive aliases are problems. Never touches a d
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from sys import intern
 from typing import Any, NoReturn, TypeAlias
@@ -44,6 +44,10 @@ _FLOAT = re.compile(
 # What anything but a text begins with.
 _BEGINS_VALUE = frozenset("~nNtTfF+-.0123456789")
 _MAX_INT_DIGITS = 40
+_MAX_WORD = 24
+# Where a key stands: its start, and its length in the lower bits, which hold MAX_BYTES.
+_SHIFT = 24
+_LENGTH = (1 << _SHIFT) - 1
 # What ends a line for YAML, which is more than what ends one for Python's editors.
 _BREAK = r"\r\n|[\n\r\x85\u2028\u2029]"
 _NOT_YAML = (
@@ -163,10 +167,14 @@ class Sequence:
 
 @record
 class Mapping:
-    """A mapping with string keys, in document order."""
+    """A mapping with string keys, in document order.
 
-    keys: tuple[Scalar, ...]
+    marks: where each key stands, its start above its length; or the node of the key, as
+    of one from another document.
+    """
+
     values: dict[str, Node]
+    marks: tuple[int | Scalar, ...] = field(compare=False)
     document: Document = field(compare=False)
     start: int = field(compare=False)
     length: int = field(compare=False)
@@ -177,7 +185,16 @@ class Mapping:
         return self.document.span(self.start, self.length)
 
     @property
-    def entries(self) -> Iterable[tuple[Scalar, Node]]:
+    def keys(self) -> Iterator[Scalar]:
+        """The node of each key, made for who asks: nearly all keys are but read."""
+        for name, mark in zip(self.values, self.marks, strict=True):
+            if isinstance(mark, int):
+                yield Scalar(name, self.document, mark >> _SHIFT, mark & _LENGTH)
+            else:
+                yield mark
+
+    @property
+    def entries(self) -> Iterator[tuple[Scalar, Node]]:
         """Each key with its value."""
         return zip(self.keys, self.values.values(), strict=True)
 
@@ -191,11 +208,11 @@ class Mapping:
 
     def with_entries(self, entries: Iterable[tuple[Scalar, Node]]) -> Mapping:
         """A mapping at the same place with other entries."""
-        keys, values = [], {}
+        marks, values = [], {}
         for key, value in entries:
-            keys.append(key)
+            marks.append(key)
             values[str(key.value)] = value
-        return Mapping(tuple(keys), values, self.document, self.start, self.length)
+        return Mapping(values, tuple(marks), self.document, self.start, self.length)
 
 
 Node: TypeAlias = Scalar | Sequence | Mapping
@@ -295,7 +312,7 @@ def plain(node: Node) -> Any:
             return value
         case Sequence(items):
             return [plain(item) for item in items]
-        case Mapping(_, values):
+        case Mapping(values):
             return {key: plain(value) for key, value in values.items()}
 
 
@@ -414,6 +431,9 @@ class _Composer:
             value = intern(text)
         elif not event.implicit[0]:
             pass
+        elif len(text) <= _MAX_WORD:
+            # A dtype, a dimension: words that stand in many places, and are kept once.
+            value = core_value(intern(text))
         elif len(text) > _MAX_INT_DIGITS and _INT.fullmatch(text):
             message = f"an integer of {len(text)} digits"
             self._report("AR008", message, self.document.span(start, length))
@@ -428,16 +448,25 @@ class _Composer:
             items.append(self._node(event, depth))
         return tuple(items)
 
-    def _entries(self, depth: int) -> tuple[tuple[Scalar, ...], dict[str, Node]]:
-        keys: list[Scalar] = []
+    def _entries(self, depth: int) -> tuple[dict[str, Node], tuple[int | Scalar, ...]]:
         values: dict[str, Node] = {}
+        marks: list[int | Scalar] = []
         while type(event := self._next()) is not MappingEndEvent:
+            if self._is_plain_key(event, depth) and event.value not in values:
+                # Nearly all are.
+                self._nodes += 1
+                start = event.start_mark.index
+                marks.append(start << _SHIFT | event.end_mark.index - start)
+                name = intern(event.value)
+                values[name] = self._node(self._next(), depth)
+                continue
             key = self._node(event, depth, is_key=True)
             value = self._node(self._next(), depth)
             if not isinstance(key, Scalar) or not isinstance(key.value, str):
                 self._report("AR009", "a key that is not a plain word", key.span)
             elif key.value in values:
-                first = next(each for each in keys if each.value == key.value)
+                known = Mapping(values, tuple(marks), self.document, 0, 0)
+                first = known.key(key.value)
                 self._report(
                     "AR010",
                     f"the key `{key.value}` stands twice",
@@ -445,9 +474,22 @@ class _Composer:
                     related=(("first", first.span),),
                 )
             else:
-                keys.append(key)
+                marks.append(key)
                 values[key.value] = value
-        return tuple(keys), values
+        return values, tuple(marks)
+
+    def _is_plain_key(self, event: Any, depth: int) -> bool:
+        """Whether a key is a word that nothing is wrong with."""
+        return (
+            type(event) is ScalarEvent
+            and event.anchor is None
+            and event.tag is None
+            and depth <= MAX_DEPTH
+            and self._nodes < MAX_NODES
+            and self._aliased <= MAX_ALIASED
+            and event.value.isascii()
+            and event.value.isprintable()
+        )
 
 
 def _extent(event: Any) -> tuple[int, int]:
@@ -462,8 +504,8 @@ def _measure(node: Node) -> tuple[int, int]:
     match node:
         case Sequence(items):
             below = [_measure(item) for item in items]
-        case Mapping(keys, values):
-            count += len(keys)
+        case Mapping(values):
+            count += len(values)
             below = [_measure(value) for value in values.values()]
         case _:
             below = []

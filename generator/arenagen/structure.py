@@ -126,8 +126,8 @@ class _Tree:
         if isinstance(parent, Mapping) and path:
             return parent.key(str(path[-1])).span
         node = self.node(path)
-        if isinstance(node, Mapping) and node.keys:
-            return node.keys[0].span
+        if isinstance(node, Mapping) and node.values:
+            return next(node.keys).span
         return node.span
 
 

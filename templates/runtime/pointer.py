@@ -150,7 +150,7 @@ def new_pointers(
     bound: places of those that know their arena.
     arena: a weak reference to it.
     """
-    # The check in `DevicePtr.__init__` would cost as much again for each.
+    # Not by `DevicePtr`, whose check of each would cost as much again.
     pointers: list[Any] = list(map(int.__new__, kinds, addresses))
     for place in bound:
         pointers[place]._arena = arena

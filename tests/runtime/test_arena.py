@@ -94,6 +94,7 @@ from metrale_arena import (
     moe_fp8_bytes,
     selfcheck,
 )
+from metrale_arena.runtime.pointer import BufferPtr
 
 pytest_plugins = ["driver.plugin"]
 
@@ -355,6 +356,46 @@ def test_a_backend_of_many_that_gives_wrong_addresses_is_reported(
 
 
 @every_placement
+@pytest.mark.parametrize("wrong", [None, "word", -4096])
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_backend_of_many_that_gives_no_address_is_reported(
+    placement: str, gpu: Backend, wrong: Any, lost: bool
+) -> None:
+    class Wrong(Many):
+        free_many = None  # type: ignore[assignment]
+
+        def alloc_many(self, sizes: Sequence[int], handles: list[Any]) -> None:
+            super().alloc_many(sizes, handles)
+            self.gpu.free(handles[0])
+            handles[0] = wrong
+            if lost:
+                raise BackendError("lost")
+
+    with pytest.raises(AllocationError) as caught:
+        MOE_CASE.build(Wrong(gpu), placement=placement)
+    what = "NULL" if wrong is None else repr(wrong)
+    told = "lost" if lost else f"alloc_many: {what} for {caught.value.nbytes} bytes"
+    assert told in str(caught.value)
+    assert gpu.live_bytes == 0
+
+
+def test_half_of_an_optional_protocol_is_none_of_it(gpu: Backend) -> None:
+    class Prepares(Spy):
+        def prepare_ranges(self, ranges: Any, value: int) -> None:
+            pass
+
+    class Sets(Spy):
+        def memset_ranges(self, prepared: Any, stream: Any) -> None:
+            raise AssertionError
+
+    for half in (Prepares(gpu), Sets(gpu)):
+        with MOE_CASE.build(half) as arena:
+            arena.zero_all(gpu.default_stream)
+            plan = arena.zero_plan()
+        assert len(half.made("memset_async")) == len(plan)
+
+
+@every_placement
 @pytest.mark.parametrize("form", ["plain", "own form"])
 def test_a_backend_of_many_may_give_addresses_in_other_forms(
     placement: str, form: str, gpu: Backend
@@ -465,6 +506,16 @@ def test_the_emitted_selfcheck_passes(gpu: Backend) -> None:
         assert gpu.live_bytes == 0
 
 
+def test_the_selfcheck_knows_the_packages_own_pointers(gpu: Backend) -> None:
+    # One that a user derives is no list of the arena's.
+    kinds = [
+        type("Mine", (BufferPtr,), {"__module__": __name__, **names})
+        for names in ({}, {"_buffer": NAMES[0]})
+    ]
+    report = selfcheck(MOE_CASE.model, **MOE_CASE.arguments, gpu=gpu)
+    assert report.ok, (str(report), kinds)
+
+
 def test_the_log_line(caplog: pytest.LogCaptureFixture, gpu: Backend) -> None:
     case = Case(
         {"num_attention_heads": 128, "head_dim": 128, "kv_lora_rank": 512}, limits(160)
@@ -569,6 +620,10 @@ def test_an_arena_of_empty_sizes_makes_no_allocation(
         arena.zero_all_rows(0, tokens=1)
         assert_gone(arena)
     assert spy.calls == []
+    many = Many(gpu)
+    many.fail = "alloc_many"
+    with MOE_CASE.build_from(sizes, many, placement=placement) as arena:
+        assert_gone(arena)
 
 
 # Zeroing

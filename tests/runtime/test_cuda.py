@@ -719,11 +719,12 @@ def test_what_was_allocated_before_one_of_many_failed_is_told(
     assert caught.value.asked == 1024
     assert driver.live() == (2, 256 + 512)
     assert len(handles) == 2
+    # Behind what is there already.
     driver.fail("cuMemAlloc", 2, STATUS["out of memory"])
     with pytest.raises(OutOfMemoryError) as caught:
-        gpu.alloc_many([4096, 8192], handles)
-    assert caught.value.asked == 8192
-    assert driver.live() == (3, 256 + 512 + 4096)
+        gpu.alloc_many([1024, 2048], handles)
+    assert caught.value.asked == 2048
+    assert driver.live() == (3, 256 + 512 + 1024)
     assert len(handles) == 3
     assert gpu.free_many(handles) == []
     assert driver.live() == (0, 0)
@@ -749,32 +750,38 @@ def test_every_one_of_many_is_freed_whatever_the_others_do(
     assert all("the backend is closed" in str(error) for _, error in failures)
 
 
+@pytest.mark.parametrize(
+    ("call", "nth"), [("cuMemFree", 2), ("cuCtxGetCurrent", 1), ("cuCtxPushCurrent", 1)]
+)
 def test_an_interrupt_waits_until_all_are_freed(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
+    driver: Driver, monkeypatch: pytest.MonkeyPatch, call: str, nth: int
 ) -> None:
     gpu = CudaBackend()
     handles: list[Any] = []
     gpu.alloc_many([256] * 3, handles)
 
     class Interrupted:
-        """The driver, whose second free never returns."""
+        """The driver, one of whose calls is interrupted before it is made."""
 
         count = 0
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(cu, name)
+            return self.stopped if name == call else getattr(cu, name)
 
-        def cuMemFree(self, ptr: int) -> Any:
+        def stopped(self, *arguments: Any) -> Any:
             self.count += 1
-            answer = cu.cuMemFree(ptr)
-            if self.count == 2:
+            if self.count == nth:
                 raise KeyboardInterrupt
-            return answer
+            return getattr(cu, call)(*arguments)
 
     monkeypatch.setattr(gpu, "_driver", Interrupted())
     with pytest.raises(KeyboardInterrupt):
         gpu.free_many(handles)
-    assert driver.live() == (0, 0)
+    # The one whose own free was never made.
+    left = handles[1:2] if call == "cuMemFree" else []
+    assert driver.live().allocations == len(left)
+    for handle in left:
+        gpu.free(DevicePtr(handle))
 
 
 def test_views_carry_the_device_and_the_interfaces(

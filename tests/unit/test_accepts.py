@@ -109,7 +109,7 @@ def node(value: Any) -> Node:
     at = (Document("", "a.yaml"), 0, 0)
     if isinstance(value, dict):
         keys = tuple(Scalar(key, *at) for key in value)
-        return Mapping(keys, {key: node(inner) for key, inner in value.items()}, *at)
+        return Mapping({key: node(inner) for key, inner in value.items()}, keys, *at)
     if isinstance(value, list):
         return Sequence(tuple(map(node, value)), *at)
     return Scalar(value, *at)

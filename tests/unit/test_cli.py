@@ -1527,7 +1527,7 @@ def test_bare_commands_import_what_they_need(
         assert modules & {*HEAVY, "click"} == {"yaml"}
         # Neither loads what an unchanged package needs not.
         assert modules & {"dataclasses", "difflib", "secrets"} == set()
-        assert modules & {"bisect", "unicodedata", *OF_PROBLEMS} == set()
+        assert modules & {"bisect", *OF_PROBLEMS} == set()
     # Who writes nothing needs no locks, and no more of a path than its text.
     assert modules & {"pathlib", "urllib", "fcntl"} == set()
     assert modules_of("check") & {*HEAVY, "click"} == set()

@@ -216,12 +216,12 @@ class CudaBackend:
             for nbytes in sizes:
                 handles.append(self.alloc(nbytes))
             return
-        before = len(handles)
+        earlier = len(handles)
         pushed = self._enter()
         try:
             for status, address in map(self._driver.cuMemAlloc, sizes):
                 if status:
-                    self._refuse(sizes[len(handles) - before], status)
+                    self._refuse(sizes[len(handles) - earlier], status)
                 handles.append(address)
         finally:
             self._leave(pushed)
@@ -238,6 +238,10 @@ class CudaBackend:
         except BackendError as error:
             rest = free_each(self, handles[1:])
             return [(0, error), *((place + 1, failure) for place, failure in rest)]
+        except BaseException:
+            # An interrupt, before any was attempted.
+            free_each(self, handles)
+            raise
         free = self._driver.cuMemFree
         failures: list[tuple[int, Exception]] = []
         interrupt: BaseException | None = None

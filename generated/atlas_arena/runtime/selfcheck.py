@@ -250,7 +250,13 @@ class Selfcheck:
     ) -> dict[str, DevicePtr]:
         pointers: dict[str, DevicePtr] = {}
         allocated, written = sorted(recorder.allocated), _Runs(recorder.written)
-        kinds = {kind._buffer: kind.__name__ for kind in BufferPtr.__subclasses__()}
+        # The package's own, without what its user derives.
+        package = BufferPtr.__module__.removesuffix("runtime.pointer")
+        kinds = {
+            kind._buffer: kind.__name__
+            for kind in BufferPtr.__subclasses__()
+            if kind.__module__.startswith(package)
+        }
         for name, info in self._buffers.items():
             ptr, nbytes = getattr(arena, name), getattr(arena, f"{name}_bytes")
             kind = kinds.get(name, DevicePtr.__name__)

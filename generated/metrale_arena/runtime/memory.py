@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlia
 from .backend import ALIGNMENT, GpuBackend, Stream, free_each
 from .device import NULL, DevicePtr
 from .errors import AllocationError, BackendError, ClearError, ConfigError
+from .numeric import show
 from .pointer import BufferPtr, new_pointers
 from .regions import RegionRun
 
@@ -174,16 +175,19 @@ class _Allocations:
             failed = min(len(handles), len(asked) - 1)
             self._fail(failed, asked[failed], error)
 
-    def _refuse_null(self, asked: Sequence[int]) -> NoReturn:
-        """Raise the error of a backend of many that gave NULL for an allocation."""
-        failed = next(at for at, handle in enumerate(self._handles) if not int(handle))
-        error = BackendError(f"alloc_many: NULL for {asked[failed]} bytes")
+    def _refuse_address(self, asked: Sequence[int]) -> NoReturn:
+        """Raise the error of a backend of many that gave what is no address."""
+        handles = self._handles
+        found = (_address(handle) for handle in handles)
+        failed = next(at for at, each in enumerate(found) if not each or each < 0)
+        what = "NULL" if _address(handles[failed]) == 0 else show(handles[failed])
+        error = BackendError(f"alloc_many: {what} for {asked[failed]} bytes")
         self._fail(failed, asked[failed], error)
 
     def _fail(self, place: int, asked: int, error: Exception) -> NoReturn:
         """Raise AllocationError for the allocation that stands at `place`."""
         # NULL is nothing to free; what is behind it may be there.
-        self._handles = [handle for handle in self._handles if int(handle)]
+        self._handles = [each for each in self._handles if _address(each) != 0]
         free, total = _memory_of(self._gpu)
         # The driver's own call and status, where the backend put a word round them.
         why = str(error.__cause__ or error)
@@ -230,15 +234,19 @@ class SeparateMemory(_Allocations):
         for an address that is not aligned as the buffer is, or as ALIGNMENT promises.
         """
         asked = tuple(filter(None, self._asked))
-        self._allocate(asked)
+        if asked:
+            self._allocate(asked)
         places, addresses = self._places, self._handles
         if len(asked) < len(self._asked):
             found = iter(addresses)
             addresses = [next(found) if nbytes else NULL for nbytes in self._asked]
-        pointers = places.pointers(addresses, arena)
-        # A handle of another form tells whether it is NULL only as a pointer.
-        if len(tuple(filter(None, pointers))) < len(asked):
-            self._refuse_null(asked)
+        try:
+            pointers = places.pointers(addresses, arena)
+        except (TypeError, ValueError):
+            self._refuse_address(asked)
+        live = tuple(filter(None, pointers))
+        if len(live) < len(asked) or min(live, default=1) < 0:
+            self._refuse_address(asked)
         if any(map(mod, pointers, places.aligns)):
             rounded = map(_rounded, places.names, pointers, places.aligns)
             return places.pointers(rounded, arena)
@@ -308,9 +316,10 @@ class SlabMemory(_Allocations):
             return self._places.pointers([NULL] * len(self._sizes), arena)
         asked = [self._end + self._align - ALIGNMENT]
         self._allocate(asked)
-        base = DevicePtr(self._handles[0])
-        if not base:
-            self._refuse_null(asked)
+        address = _address(self._handles[0])
+        if not address or address < 0:
+            self._refuse_address(asked)
+        base = DevicePtr(address)
         if base % ALIGNMENT:
             self._refuse(base)
         elif base % self._align:
@@ -405,7 +414,7 @@ def new_clear(gpu: GpuBackend) -> Callable[[ZeroPlan, Stream], None]:
     Raise ClearError, which names the buffers, for what the backend raises.
     """
     memset_ranges = getattr(gpu, "memset_ranges", None)
-    if memset_ranges is not None:
+    if memset_ranges is not None and getattr(gpu, "prepare_ranges", None) is not None:
 
         def clear_prepared(plan: ZeroPlan, stream: Stream) -> None:
             try:
@@ -453,6 +462,14 @@ def _check_promise(label: str, ptr: DevicePtr, align: int, needed_by: str = "") 
     if ptr % promised:
         why = f"{label}: its address {ptr:#x} is no multiple of {promised}"
         raise BackendError(f"{why}, which {needed_by} needs" if needed_by else why)
+
+
+def _address(handle: Any) -> int | None:
+    """The address that a handle stands for, 0 for nothing; None where it is none."""
+    try:
+        return int(handle or 0)
+    except (TypeError, ValueError):
+        return None
 
 
 def _memory_of(gpu: GpuBackend) -> tuple[int | None, int | None]:

@@ -214,7 +214,7 @@ class Sweep:
 
     def _look_for_errors(self) -> None:
         """Raise SizeError where a point with the most of a limit has no size."""
-        places = {int(each.argmax()) for each in self._arrays.values()} or {0}
+        places = {int(each.argmax(0)) for each in self._arrays.values()} or {0}
         for place in places:
             self._one({name: int(each[place]) for name, each in self._arrays.items()})
 
