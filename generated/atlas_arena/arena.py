@@ -852,8 +852,12 @@ class BufferArena:
         self._zero_prefill_essentials = None
 
     def _free(self) -> tuple[tuple[str, Exception], ...]:
-        self._forget()
-        return self._memory.free()
+        try:
+            self._forget()
+        finally:
+            # Though an interrupt comes: nothing else knows of the memory.
+            failures = self._memory.free()
+        return failures
 
     def release(self) -> None:
         """Free every buffer and set every accessor to NULL; a second call does nothing.

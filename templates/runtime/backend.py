@@ -183,13 +183,18 @@ def free_each(gpu: GpuBackend, handles: Sequence[Any]) -> list[tuple[int, Except
     """What `free_many` does, by `free`."""
     failures: list[tuple[int, Exception]] = []
     interrupt: BaseException | None = None
-    for place, handle in enumerate(handles):
+    left = enumerate(handles)
+    while True:
         try:
-            gpu.free(DevicePtr(handle))
-        except Exception as error:  # noqa: BLE001
-            failures.append((place, error))
+            for place, handle in left:
+                try:
+                    known = type(handle) is DevicePtr
+                    gpu.free(handle if known else DevicePtr(handle))
+                except Exception as error:  # noqa: BLE001
+                    failures.append((place, error))
+            break
         except BaseException as stop:  # noqa: BLE001
-            # What comes after it would be out of reach for good.
+            # Wherever it came, what is left would be out of reach for good.
             interrupt = stop
     if interrupt is not None:
         raise interrupt

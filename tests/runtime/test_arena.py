@@ -1315,6 +1315,19 @@ def test_an_interrupted_release_strands_nothing_but_what_was_being_freed(
     assert gpu.live_allocations <= 1
 
 
+def test_a_release_that_is_interrupted_before_any_free_strands_nothing(
+    gpu: Backend,
+) -> None:
+    class Interrupted(BufferArena):
+        def _forget(self) -> None:
+            raise KeyboardInterrupt
+
+    arena = Interrupted(DENSE_CASE.model, **DENSE_CASE.arguments, gpu=gpu)
+    with pytest.raises(KeyboardInterrupt):
+        arena.release()
+    assert gpu.live_bytes == 0
+
+
 def test_a_block_releases_at_its_end(gpu: Backend) -> None:
     arena = MOE_CASE.build(gpu)
     with arena as entered:

@@ -40,6 +40,7 @@ from metrale_arena import (
     selfcheck,
 )
 from metrale_arena.runtime.cuda import _MAX_STREAMS
+from metrale_arena.runtime.backend import free_each
 
 cu: Any = pytest.importorskip("cuda.bindings.driver")
 pytest_plugins = ["driver.plugin"]
@@ -782,6 +783,37 @@ def test_an_interrupt_waits_until_all_are_freed(
     assert driver.live().allocations == len(left)
     for handle in left:
         gpu.free(DevicePtr(handle))
+
+
+class Interrupted(list[Any]):
+    """Handles before the second of which an interrupt comes, outside of any free."""
+
+    def __iter__(self) -> Iterator[Any]:
+        return Handles(super().__iter__())
+
+
+class Handles(Iterator[Any]):
+    count = 0
+
+    def __init__(self, handles: Iterator[Any]) -> None:
+        self.handles = handles
+
+    def __next__(self) -> Any:
+        self.count += 1
+        if self.count == 2:
+            raise KeyboardInterrupt
+        return next(self.handles)
+
+
+@pytest.mark.parametrize("free", [CudaBackend.free_many, free_each])
+def test_an_interrupt_between_two_frees_waits_too(
+    driver: Driver, gpu: CudaBackend, free: Callable[..., object]
+) -> None:
+    handles = Interrupted()
+    gpu.alloc_many([256] * 3, handles)
+    with pytest.raises(KeyboardInterrupt):
+        free(gpu, handles)
+    assert driver.live() == (0, 0)
 
 
 def test_views_carry_the_device_and_the_interfaces(

@@ -245,15 +245,19 @@ class CudaBackend:
         free = self._driver.cuMemFree
         failures: list[tuple[int, Exception]] = []
         interrupt: BaseException | None = None
-        for place, handle in enumerate(handles):
+        left = enumerate(handles)
+        while True:
             try:
-                (status,) = free(handle)
-                if status:
-                    self._fail("cuMemFree", status, ptr=handle)
-            except Exception as error:  # noqa: BLE001
-                failures.append((place, error))
+                for place, handle in left:
+                    try:
+                        (status,) = free(handle)
+                        if status:
+                            self._fail("cuMemFree", status, ptr=handle)
+                    except Exception as error:  # noqa: BLE001
+                        failures.append((place, error))
+                break
             except BaseException as stop:  # noqa: BLE001
-                # What comes after it would be out of reach for good.
+                # Wherever it came, what is left would be out of reach for good.
                 interrupt = stop
         try:
             self._leave(pushed)
