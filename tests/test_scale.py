@@ -130,8 +130,8 @@ def entry(kind: int, number: int) -> str:
 
 
 def check_few_changed(before: dict[str, str], text: str) -> None:
-    """Change the modules of one chunk, one piece of the slab order, and what counts
-    the buffers or names all of their classes.
+    """Hold that a text changes the modules of one chunk, one piece of the slab order,
+    and what counts the buffers or names all of their classes.
     """
     _, after = emitted_text(text)
     assert before.keys() == after.keys()

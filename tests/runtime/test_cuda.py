@@ -39,8 +39,8 @@ from metrale_arena import (
     ReleaseError,
     selfcheck,
 )
-from metrale_arena.runtime.cuda import _MAX_STREAMS
 from metrale_arena.runtime.backend import free_each
+from metrale_arena.runtime.cuda import _MAX_STREAMS
 
 cu: Any = pytest.importorskip("cuda.bindings.driver")
 pytest_plugins = ["driver.plugin"]
