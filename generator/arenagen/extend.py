@@ -109,7 +109,7 @@ class _Laying:
             assert isinstance(path, Scalar)
             base = self._remove(base, str(path.value).split("."), path, (), base)
         merged = base
-        for key, value in over.entries:
+        for key, value in over.entries():
             name = str(key.value)
             if name == "remove":
                 continue
@@ -174,7 +174,7 @@ class _Laying:
         """Entries by name: what is new comes behind those of the base."""
         merged = _table(base)
         known = tuple(merged)
-        for key, value in over.entries:
+        for key, value in over.entries():
             name = str(key.value)
             if name not in merged:
                 self.slips[key.span] = name, known
@@ -195,7 +195,7 @@ class _Laying:
     ) -> Mapping:
         """Mappings by key; the keys `inner` hold entries."""
         merged = _table(base)
-        for key, value in over.entries:
+        for key, value in over.entries():
             name = str(key.value)
             if name in merged and self._changes(merged[name], key, value, path):
                 _, below = merged[name]
@@ -258,22 +258,22 @@ def _package(root: Mapping) -> Scalar:
 
 
 def _table(node: Mapping) -> dict[str, tuple[Scalar, Node]]:
-    return {str(key.value): (key, value) for key, value in node.entries}
+    return {str(key.value): (key, value) for key, value in node.entries()}
 
 
 def _with(node: Mapping, key: Scalar, value: Node) -> Mapping:
     """The mapping with a key in its place, or behind the others where it is new."""
     if node.get(str(key.value)) is None:
-        return node.with_entries((*node.entries, (key, value)))
+        return node.with_entries((*node.entries(), (key, value)))
     return node.with_entries(
         (key, value) if old.value == key.value else (old, before)
-        for old, before in node.entries
+        for old, before in node.entries()
     )
 
 
 def _without(node: Mapping, *names: str) -> Mapping:
     return node.with_entries(
-        entry for entry in node.entries if entry[0].value not in names
+        entry for entry in node.entries() if entry[0].value not in names
     )
 
 
@@ -296,6 +296,6 @@ def _scalars(node: Node) -> Iterator[Scalar]:
             for item in items:
                 yield from _scalars(item)
         case Mapping():
-            for key, value in node.entries:
+            for key, value in node.entries():
                 yield key
                 yield from _scalars(value)

@@ -105,7 +105,7 @@ class _Loader:
         fields = dict(base.fields) if base else {}
         formulas = values.get("fields")
         if isinstance(formulas, source.Mapping):
-            for each, formula in formulas.entries:
+            for each, formula in formulas.entries():
                 fields[str(each.value)] = self._formula(formula)
         data = {
             word: plain(value)
@@ -316,7 +316,7 @@ class _Loader:
 def _in(node: source.Mapping, section: str) -> Iterator[tuple[Scalar, source.Mapping]]:
     table = node.get(section)
     if isinstance(table, source.Mapping):
-        for key, value in table.entries:
+        for key, value in table.entries():
             assert isinstance(value, source.Mapping)
             yield key, value
 

@@ -65,7 +65,7 @@ def _sound_part(root: Mapping, told: list[Problem], out: set[str]) -> Mapping | 
         return None
     faulty = _faulty(root, told)
     entries: list[tuple[Scalar, Node]] = []
-    for section, node in root.entries:
+    for section, node in root.entries():
         name = str(section.value)
         if name == "arena" and any(path[0] == name for path in faulty):
             stub = (
@@ -79,7 +79,7 @@ def _sound_part(root: Mapping, told: list[Problem], out: set[str]) -> Mapping | 
             return None
         else:
             kept = []
-            for key, value in node.entries:
+            for key, value in node.entries():
                 if (name, str(key.value)) in faulty:
                     out |= _names(str(key.value), value)
                 else:
@@ -93,10 +93,10 @@ def _faulty(root: Mapping, told: list[Problem]) -> dict[Path, str]:
     """The entries and sections that problems stand in, each with one of the codes."""
     places: list[tuple[int, int]] = []
     paths: list[Path] = []
-    for section, node in root.entries:
+    for section, node in root.entries():
         places.append((section.span.line, section.span.column))
         paths.append((str(section.value),))
-        for key in node.keys if isinstance(node, Mapping) else ():
+        for key in node.keys() if isinstance(node, Mapping) else ():
             places.append((key.span.line, key.span.column))
             paths.append((str(section.value), str(key.value)))
     faulty = {}

@@ -286,7 +286,7 @@ class _Loader:
         words: dict[str, tuple[int | str, str | None, Span]] = {}
         table = node.get("words")
         if isinstance(table, Mapping) and kind != "bool":
-            for key, value in table.entries:
+            for key, value in table.entries():
                 assert isinstance(value, Scalar)
                 word = str(key.value).strip().lower()
                 if word in words:
@@ -419,7 +419,7 @@ class _Loader:
             parameters=self._parameters(node),
             lets=tuple(
                 Let(str(key.value), "", self._parse(value), key)
-                for key, value in (lets.entries if isinstance(lets, Mapping) else ())
+                for key, value in (lets.entries() if isinstance(lets, Mapping) else ())
             ),
             regions=self._regions(node, None, align),
             accessor=call,
@@ -594,7 +594,7 @@ class _Loader:
 
     def _layout_call(self, layout: str, node: Mapping, at: Scalar) -> LayoutCall:
         arguments = node.get("arguments")
-        entries = [*arguments.entries] if isinstance(arguments, Mapping) else []
+        entries = [*arguments.entries()] if isinstance(arguments, Mapping) else []
         return LayoutCall(
             layout,
             tuple((str(key.value), self._parse(value)) for key, value in entries),
@@ -642,7 +642,7 @@ class _Loader:
 def _entries(node: Mapping, section: str) -> Iterator[tuple[str, Scalar, Mapping]]:
     table = node.get(section)
     if isinstance(table, Mapping):
-        for key, (name, value) in zip(table.keys, table.values.items(), strict=True):
+        for key, (name, value) in zip(table.keys(), table.values.items(), strict=True):
             assert isinstance(value, Mapping)
             yield name, key, value
 
@@ -679,7 +679,7 @@ def _zero_regions(node: Mapping) -> Iterator[RegionMember]:
     """The regions of a buffer that its entry `zero` lists by their groups."""
     value = node.get("zero")
     for item in value.items if isinstance(value, Sequence) else ():
-        for key, paths in item.entries if isinstance(item, Mapping) else ():
+        for key, paths in item.entries() if isinstance(item, Mapping) else ():
             for path in paths.items if isinstance(paths, Sequence) else ():
                 assert isinstance(path, Scalar)
                 yield RegionMember(str(key.value), str(path.value), key, path)

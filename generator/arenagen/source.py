@@ -44,10 +44,8 @@ _FLOAT = re.compile(
 # What anything but a text begins with.
 _BEGINS_VALUE = frozenset("~nNtTfF+-.0123456789")
 _MAX_INT_DIGITS = 40
+# Characters of a word that may stand in many places.
 _MAX_WORD = 24
-# Where a key stands: its start, and its length in the lower bits, which hold MAX_BYTES.
-_SHIFT = 24
-_LENGTH = (1 << _SHIFT) - 1
 # What ends a line for YAML, which is more than what ends one for Python's editors.
 _BREAK = r"\r\n|[\n\r\x85\u2028\u2029]"
 _NOT_YAML = (
@@ -169,8 +167,8 @@ class Sequence:
 class Mapping:
     """A mapping with string keys, in document order.
 
-    marks: where each key stands, its start above its length; or the node of the key, as
-    of one from another document.
+    marks: where each key starts that stands as it is read; of any other one, such as a
+    key in quotes or from another document, its node.
     """
 
     values: dict[str, Node]
@@ -184,19 +182,17 @@ class Mapping:
         """Where it begins."""
         return self.document.span(self.start, self.length)
 
-    @property
     def keys(self) -> Iterator[Scalar]:
         """The node of each key, made for who asks: nearly all keys are but read."""
         for name, mark in zip(self.values, self.marks, strict=True):
             if isinstance(mark, int):
-                yield Scalar(name, self.document, mark >> _SHIFT, mark & _LENGTH)
+                yield Scalar(name, self.document, mark, len(name))
             else:
                 yield mark
 
-    @property
     def entries(self) -> Iterator[tuple[Scalar, Node]]:
         """Each key with its value."""
-        return zip(self.keys, self.values.values(), strict=True)
+        return zip(self.keys(), self.values.values(), strict=True)
 
     def get(self, key: str) -> Node | None:
         """The value of a key, or None."""
@@ -204,7 +200,7 @@ class Mapping:
 
     def key(self, key: str) -> Scalar:
         """The node of a key that is there."""
-        return next(each for each in self.keys if each.value == key)
+        return next(each for each in self.keys() if each.value == key)
 
     def with_entries(self, entries: Iterable[tuple[Scalar, Node]]) -> Mapping:
         """A mapping at the same place with other entries."""
@@ -453,10 +449,9 @@ class _Composer:
         marks: list[int | Scalar] = []
         while type(event := self._next()) is not MappingEndEvent:
             if self._is_plain_key(event, depth) and event.value not in values:
-                # Nearly all are.
+                # As nearly all are: `_node` has nothing to say of it.
                 self._nodes += 1
-                start = event.start_mark.index
-                marks.append(start << _SHIFT | event.end_mark.index - start)
+                marks.append(event.start_mark.index)
                 name = intern(event.value)
                 values[name] = self._node(self._next(), depth)
                 continue
@@ -479,11 +474,13 @@ class _Composer:
         return values, tuple(marks)
 
     def _is_plain_key(self, event: Any, depth: int) -> bool:
-        """Whether a key is a word that nothing is wrong with."""
+        """Whether a key is a word that stands as it is, with nothing wrong with it."""
+        length = event.end_mark.index - event.start_mark.index
         return (
             type(event) is ScalarEvent
             and event.anchor is None
-            and event.tag is None
+            # Without a tag, quotes or a break.
+            and len(event.value) == length
             and depth <= MAX_DEPTH
             and self._nodes < MAX_NODES
             and self._aliased <= MAX_ALIASED

@@ -127,7 +127,7 @@ class _Tree:
             return parent.key(str(path[-1])).span
         node = self.node(path)
         if isinstance(node, Mapping) and node.values:
-            return next(node.keys).span
+            return next(node.keys()).span
         return node.span
 
 
@@ -138,7 +138,7 @@ def _translate(error: Any, tree: _Tree) -> Iterator[Problem]:
         case "additionalProperties":
             assert isinstance(node, Mapping)
             known = list(error.schema.get("properties", {}))
-            for key, value in node.entries:
+            for key, value in node.entries():
                 if str(key.value) in known:
                     continue
                 hint = did_you_mean(str(key.value), known)

@@ -207,6 +207,27 @@ def test_keys_that_differ_as_text_are_two_keys() -> None:
     assert plain(parse("16: 1\n0x10: 2\n", "file.yaml")) == {"16": 1, "0x10": 2}
 
 
+@pytest.mark.parametrize(
+    ("text", "column", "length"),
+    [
+        ("  bytes: 1", 3, 5),
+        ("  'bytes': 1", 3, 7),
+        ('  "byt\\x65s": 1', 3, 10),
+        ("  &here bytes: 1", 9, 5),
+        ("  ? bytes\n  : 1", 5, 5),
+        ("  ? by\n   tes\n  : 1", 5, 2),
+    ],
+)
+def test_a_key_stands_where_it_is_written(text: str, column: int, length: int) -> None:
+    node = parse(f"a:\n{text}\n", "file.yaml").get("a")
+    assert isinstance(node, Mapping)
+    ((key, value),) = node.entries()
+    assert key.value in ("bytes", "by tes")
+    assert key == node.key(str(key.value)) and value == node.get(str(key.value))
+    span = key.span
+    assert (span.line, span.column, span.length) == (2, column, length)
+
+
 def test_a_key_must_be_a_word() -> None:
     problem = only_problem("? [a, b]\n: 1\n")
     assert problem.code == "AR009"
