@@ -11,10 +11,14 @@ from typing import Self
 
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _LARGEST_SHOWN = 5
+_SHOWN_CHARACTERS = 40
 
 
 def format_bytes(nbytes: int) -> str:
     """Return a byte count in readable units, followed by the exact count."""
+    if abs(nbytes) > 2**128:
+        # str() of an int of more than 4300 digits raises; hex() does not.
+        return f"{hex(nbytes)[:_SHOWN_CHARACTERS]}... bytes"
     exact = f"{nbytes} byte" if nbytes == 1 else f"{nbytes} bytes"
     if abs(nbytes) < 1024:
         return exact

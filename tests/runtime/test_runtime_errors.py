@@ -90,6 +90,14 @@ def test_format_bytes(nbytes: int, text: str) -> None:
     assert format_bytes(nbytes) == text
 
 
+def test_an_error_about_a_huge_count_has_a_text() -> None:
+    # Python spells no int of so many digits.
+    huge = 16**5000
+    text = f"{hex(huge)[:40]}... bytes"
+    assert text in str(AllocationError.from_sizes("f", huge, 1, 2, {"f": huge}))
+    assert f"-{text[:39]}... bytes" in str(CarveError("slab", -huge, 1, 2))
+
+
 def test_allocation_error_keeps_the_five_largest() -> None:
     sizes = {"a": 1, "b": 7, "c": 7, "none": 0, "d": 3, "e": 4, "f": 2048}
     error = AllocationError.from_sizes("f", 2048, 100, 4096, sizes)
