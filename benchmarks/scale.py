@@ -144,7 +144,7 @@ def measured(count: int) -> dict[str, float]:
     return dict(json.loads(done.stdout))
 
 
-def rows(count: int = 3) -> list[Row]:
+def rows(count: int = 5) -> list[Row]:
     """Each stage of the largest size against that of a tenth of it."""
     small, large = SIZES
     found = [(measured(large), measured(small)) for _ in range(count)]
