@@ -937,6 +937,8 @@ class BufferArena:
             ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
             ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
         )
+        # Another thread may have released the arena meanwhile.
+        self._require_live("zero_all")
         self._zero_all = plan
         return plan
 
@@ -1049,6 +1051,8 @@ class BufferArena:
             ),
             ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
         )
+        # Another thread may have released the arena meanwhile.
+        self._require_live("zero_all_rows")
         plans = self._zero_all_rows
         if len(plans) >= _MAX_PLANS:
             plans.clear()
@@ -1075,6 +1079,8 @@ class BufferArena:
             ("hidden_states", self.hidden_states, sizes.hidden_states),
             ("residual", self.residual, sizes.residual),
         )
+        # Another thread may have released the arena meanwhile.
+        self._require_live("zero_prefill_essentials")
         self._zero_prefill_essentials = plan
         return plan
 

@@ -1002,6 +1002,8 @@ class BufferArena:
             ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
             ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
         )
+        # Another thread may have released the arena meanwhile.
+        self._require_live("zero_all")
         self._zero_all = plan
         return plan
 
@@ -1114,6 +1116,8 @@ class BufferArena:
             ),
             ("splitk_workspace", self.splitk_workspace, sizes.splitk_workspace),
         )
+        # Another thread may have released the arena meanwhile.
+        self._require_live("zero_all_rows")
         plans = self._zero_all_rows
         if len(plans) >= _MAX_PLANS:
             plans.clear()
@@ -1146,6 +1150,8 @@ class BufferArena:
             ("expert_up_out", self.expert_up_out, sizes.expert_up_out),
             ("expert_down_out", self.expert_down_out, sizes.expert_down_out),
         )
+        # Another thread may have released the arena meanwhile.
+        self._require_live("zero_prefill_essentials")
         self._zero_prefill_essentials = plan
         return plan
 

@@ -1248,6 +1248,29 @@ def test_use_after_release_names_the_operation(
     )
 
 
+@pytest.mark.parametrize(
+    ("method", "tokens"),
+    [("zero_all", {}), ("zero_prefill_essentials", {}), ("zero_all_rows", {"tokens": 3})],
+)
+def test_an_arena_that_is_released_while_it_plans_keeps_no_plan(
+    gpu: Backend, method: str, tokens: dict[str, int]
+) -> None:
+    class Releasing(Spy):
+        """Stands for another thread that releases the arena meanwhile."""
+
+        def prepare_ranges(self, ranges: Any, value: int) -> None:
+            arena.release()
+
+        def memset_ranges(self, prepared: Any, stream: Any) -> None:
+            raise AssertionError
+
+    arena = MOE_CASE.build(Releasing(gpu))
+    for _ in range(2):
+        with pytest.raises(ReleasedError, match=f"{method} after release"):
+            getattr(arena, method)(gpu.default_stream, **tokens)
+    assert gpu.live_bytes == 0
+
+
 def test_an_armed_probe_after_release_raises(gpu: Backend) -> None:
     levers = Levers(ssm_save_dump=True)
     arena = BufferArena(MOE_CASE.model, **MOE_CASE.limits, levers=levers, gpu=gpu)

@@ -80,6 +80,16 @@ def test_a_cut_pattern_is_copied() -> None:
     assert gpu.calls == [("copy_h2d", 5)]
 
 
+def test_a_pattern_at_a_crooked_address_is_copied() -> None:
+    gpu = Recorder()
+    ptr = gpu.alloc(64)
+    fill(gpu, ptr.offset(2), b"\x00\x00\x80\x3f", 40)
+    assert gpu.calls == [("copy_h2d", 40)]
+    content = bytearray(44)
+    gpu.copy_d2h(content, ptr)
+    assert content == bytes(2) + b"\x00\x00\x80\x3f" * 10 + bytes(2)
+
+
 def test_less_than_one_pattern_is_copied() -> None:
     gpu = Recorder()
     assert filled(gpu, b"12345678", 3) == b"123"

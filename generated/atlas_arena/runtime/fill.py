@@ -26,9 +26,10 @@ def fill(gpu: GpuBackend, ptr: DevicePtr, pattern: bytes, nbytes: int) -> None:
         raise SizeError(f"a fill cannot cover {nbytes} bytes")
     if nbytes == 0:
         return
+    even = ptr % width == nbytes % width == 0
     if pattern == pattern[:1] * width:
         gpu.memset(ptr, pattern[0], nbytes)
-    elif width <= 4 and nbytes % width == 0 and isinstance(gpu, SupportsPatternFill):
+    elif width <= 4 and even and isinstance(gpu, SupportsPatternFill):
         gpu.memset_pattern(ptr, pattern, nbytes // width)
     else:
         _fill_by_copy(gpu, ptr, pattern, nbytes)
