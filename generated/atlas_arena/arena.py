@@ -592,7 +592,7 @@ class BufferArena:
         reserve: int,
         debug: Debug | None,
     ) -> None:
-        if not getattr(self, "_released", True):
+        if hasattr(self, "_released"):
             raise ConfigError(f"{self.label}: built already; make another one")
         (
             self.config,

@@ -1201,6 +1201,19 @@ def test_a_release_gives_back_all_and_twice_is_once(
     assert spy.calls == []
 
 
+def test_an_arena_is_built_once(gpu: Backend) -> None:
+    arena = MOE_CASE.build(gpu)
+    scratch = arena.scratch
+    for _ in range(2):
+        with pytest.raises(ConfigError, match="built already; make another one"):
+            BufferArena.__init__(arena, MOE_CASE.model, **MOE_CASE.arguments, gpu=gpu)
+        arena.release()
+        # Else a pointer from before would lead to memory that is no longer there.
+        with pytest.raises(ReleasedError):
+            scratch.prefill()
+    assert gpu.live_bytes == 0
+
+
 @every_case
 def test_release_frees_every_pointer_once(case: Case, gpu: Backend) -> None:
     spy = Spy(gpu)
@@ -1250,7 +1263,11 @@ def test_use_after_release_names_the_operation(
 
 @pytest.mark.parametrize(
     ("method", "tokens"),
-    [("zero_all", {}), ("zero_prefill_essentials", {}), ("zero_all_rows", {"tokens": 3})],
+    [
+        ("zero_all", {}),
+        ("zero_prefill_essentials", {}),
+        ("zero_all_rows", {"tokens": 3}),
+    ],
 )
 def test_an_arena_that_is_released_while_it_plans_keeps_no_plan(
     gpu: Backend, method: str, tokens: dict[str, int]
