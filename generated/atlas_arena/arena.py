@@ -854,10 +854,11 @@ class BufferArena:
     def _free(self) -> tuple[tuple[str, Exception], ...]:
         try:
             self._forget()
-        finally:
-            # Though an interrupt comes: nothing else knows of the memory.
-            failures = self._memory.free()
-        return failures
+            return self._memory.free()
+        except BaseException:
+            # An interrupt that came before the memory was freed; else none is left.
+            self._memory.free()
+            raise
 
     def release(self) -> None:
         """Free every buffer and set every accessor to NULL; a second call does nothing.

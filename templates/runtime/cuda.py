@@ -231,6 +231,12 @@ class CudaBackend:
         """
         if not self._plain_free:
             return free_each(self, handles)
+        free = self._driver.cuMemFree
+        failures: list[tuple[int, Exception]] = []
+        interrupt: BaseException | None = None
+        # Here, as an interrupt that comes while the context is entered is raised by
+        # the next call.
+        left = enumerate(handles)
         try:
             pushed = self._enter()
         except BackendError as error:
@@ -240,10 +246,6 @@ class CudaBackend:
             # An interrupt, before any was attempted.
             free_each(self, handles)
             raise
-        free = self._driver.cuMemFree
-        failures: list[tuple[int, Exception]] = []
-        interrupt: BaseException | None = None
-        left = enumerate(handles)
         while True:
             try:
                 for place, handle in left:

@@ -1355,17 +1355,24 @@ def test_an_interrupted_release_strands_nothing_but_what_was_being_freed(
     assert gpu.live_allocations <= 1
 
 
+@pytest.mark.parametrize("before", ["_forget", "free"])
 def test_a_release_that_is_interrupted_before_any_free_strands_nothing(
-    gpu: Backend,
+    gpu: Backend, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
-    class Interrupted(BufferArena):
-        def _forget(self) -> None:
-            raise KeyboardInterrupt
+    with DENSE_CASE.build(gpu) as arena:
+        owner = type(arena) if before == "_forget" else type(arena._memory)
+        method, calls = getattr(owner, before), []
 
-    arena = Interrupted(DENSE_CASE.model, **DENSE_CASE.arguments, gpu=gpu)
-    with pytest.raises(KeyboardInterrupt):
-        arena.release()
-    assert gpu.live_bytes == 0
+        def interrupted(self: Any) -> Any:
+            calls.append(before)
+            if len(calls) == 1:
+                raise KeyboardInterrupt
+            return method(self)
+
+        monkeypatch.setattr(owner, before, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            arena.release()
+        assert gpu.live_bytes == 0
 
 
 def test_a_block_releases_at_its_end(gpu: Backend) -> None:
