@@ -577,7 +577,7 @@ class BufferArena:
         ).checked()
         if {*map(type, sizes)} != {int} or min(sizes) < 0:
             # One by one, which takes longer, to name the one that is wrong.
-            for name, capacity in sizes.as_dict().items():
+            for name, capacity in sizes._asdict().items():
                 check_int(f"sizes.{name}", capacity)
         arena = cls.__new__(cls)
         arena._build(inputs, sizes, gpu, placement, reserve, debug)

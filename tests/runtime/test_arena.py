@@ -578,14 +578,15 @@ def test_from_sizes_allocates_the_given_sizes(gpu: Backend) -> None:
         (None, "None (NoneType), not an int"),
     ],
 )
+@pytest.mark.parametrize("field", ["scratch", "trimmed"])
 def test_from_sizes_refuses_what_is_no_count_of_bytes(
-    size: Any, said: str, placement: str, gpu: Backend
+    field: str, size: Any, said: str, placement: str, gpu: Backend
 ) -> None:
     spy = Spy(gpu)
-    sizes = DENSE_CASE.sizes()._replace(scratch=size)
+    sizes = DENSE_CASE.sizes()._replace(**{field: size})
     with pytest.raises(ConfigError) as caught:
         DENSE_CASE.build_from(sizes, spy, placement=placement)
-    assert str(caught.value) == f"sizes.scratch is {said}"
+    assert str(caught.value) == f"sizes.{field} is {said}"
     assert spy.calls == []
 
 
