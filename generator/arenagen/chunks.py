@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from operator import add
 from zlib import crc32
 
-from .plan import BufferView
+from .plan_buffers import BufferView
 from .plan_parts import StatementView
 from .plan_uses import PartView
 

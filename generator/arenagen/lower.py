@@ -21,16 +21,10 @@ from .lower_sweep import SweepLowering
 from .model import Buffer, Limit, Schema, Trim
 from .naming import chunk_numbers
 from .placement import slab_order
-from .plan import (
-    CHUNKED,
-    ArenaView,
-    BufferView,
-    ConstantView,
-    FieldView,
-    GroupView,
-    LimitView,
-    TrimView,
-)
+from .plan import CHUNKED, ArenaView
+from .plan_buffers import BufferView, TrimView
+from .plan_declared import ConstantView, FieldView, LimitView
+from .plan_groups import GroupView
 from .record import replace
 from .statements import lines
 

@@ -21,7 +21,8 @@ from .model import (
     Use,
     Uses,
 )
-from .plan import BufferView, GroupView, RegionMemberView, ShapeView
+from .plan_buffers import BufferView, ShapeView
+from .plan_groups import GroupView, RegionMemberView
 from .plan_parts import StatementView
 from .symbols import buffer_formulas, layout_calls
 

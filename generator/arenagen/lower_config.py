@@ -12,7 +12,7 @@ from .lower_scope import (
     python_literal,
 )
 from .model import Field, Function, Lever
-from .plan import FieldView, FunctionView, LeverView, PropertyView
+from .plan_declared import FieldView, FunctionView, LeverView, PropertyView
 from .plan_parts import ParameterView, StatementView
 from .symbols import let_order, pure_config
 

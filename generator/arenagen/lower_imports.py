@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from .imports import Imports
 from .lower_scope import CHECKS
 from .model import Schema
-from .plan import ArenaView, GroupView
+from .plan import ArenaView
+from .plan_groups import GroupView
 
 # Names by the module that they are imported from.
 _Names = Mapping[str, Sequence[str]]

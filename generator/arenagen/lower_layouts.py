@@ -11,7 +11,7 @@ from .formula import Binary, Expr, IfElse, Int, Name, quote, spell
 from .lower_extents import ExtentLowering
 from .lower_scope import FACTS, PYTHON_TYPES, Scope
 from .model import Bytes, Layout, LayoutCall, Regions, Shape
-from .plan import LayoutAccessorView, LayoutView
+from .plan_declared import LayoutAccessorView, LayoutView
 from .plan_parts import ParameterView, RegionView, StatementView
 from .symbols import extent_formulas, let_order, pure_config
 

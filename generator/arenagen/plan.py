@@ -5,17 +5,23 @@ Every decision is made before; a template loops, tests an attribute and prints.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from .formula import quote
-from .naming import region_entries
-from .plan_parts import (
-    ParameterView,
-    RegionView,
-    StatementView,
-    lower_first,
+from .imports import import_key, isort_key
+from .plan_buffers import BufferView, ShapeView, TrimView
+from .plan_declared import (
+    ConstantView,
+    FieldView,
+    FunctionView,
+    LayoutAccessorView,
+    LayoutView,
+    LeverView,
+    LimitView,
+    PropertyView,
 )
+from .plan_groups import GroupView, listed
+from .plan_parts import StatementView
 from .plan_uses import PartView, PointerView
 from .record import record, replace
 from .words import count
@@ -65,389 +71,15 @@ PUBLIC = (
 )
 
 
-# Members that a docstring names: all of so many, or else a few.
-_MOST_NAMED = 100
-_FEW = 3
 # Modules that have a part for each run of the buffers, where there are several.
 CHUNKED = frozenset(
     {"arena", "buffers", "pointers", "shapes", "sizes", "sweep_columns", "uses"}
 )
 
 
-def isort_key(name: str, fold: bool = False) -> tuple[int, list[tuple[int, str]], str]:
-    """Constants, then classes, then functions; each by the alphabet, numbers by value.
-
-    The order that isort and ruff keep: `fold` for imports, without it for `__all__`.
-    """
-    kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
-    parts = re.findall(r"(\d+)|(\D+)", name.lower() if fold else name)
-    natural = [(int(digits or 0), text) for digits, text in parts]
-    return kind, natural, name
-
-
-def import_key(name: str) -> tuple[int, list[tuple[int, str]], str]:
-    """The order of names in an import."""
-    return isort_key(name, fold=True)
-
-
-def _listed(names: list[str]) -> str:
-    """Names in a docstring, where nobody reads hundreds of them."""
-    if len(names) <= _MOST_NAMED:
-        return ", ".join(names)
-    return f"{', '.join(names[:_FEW])} and {len(names) - _FEW} more, as BUFFERS tells"
-
-
-def _listing(number: str, method: str) -> str:
-    """The method of a chunk that lists what a zeroing method clears."""
-    return f"_{method}_members_{number}"
-
-
 def _dict(pairs: Iterable[tuple[str, str]]) -> str:
     inside = ", ".join(f"{quote(key)}: {quote(value)}" for key, value in pairs if value)
     return "{" + inside + "}"
-
-
-@record
-class ConstantView:
-    """A module constant."""
-
-    name: str
-    type: str
-    value: str
-    doc: str
-
-
-@record
-class LimitView:
-    """A limit, its bounds as the arguments of the check."""
-
-    name: str
-    doc: str
-    bounds: str
-    tokens: bool
-
-    @property
-    def argument(self) -> str:
-        """What an accessor calls it."""
-        return "tokens" if self.tokens else self.name
-
-
-@record
-class FieldView:
-    """A field of ModelConfig, Levers or Target; `derived` fills an absent one."""
-
-    name: str
-    type: str
-    default: str
-    doc: str
-    check: str
-    derived: str = ""
-    normalised: bool = False
-
-
-@record
-class LeverView:
-    """A lever: its field, and the call that reads its variable."""
-
-    field: FieldView
-    variable: str
-    reader: str
-
-    @property
-    def docs(self) -> tuple[str, ...]:
-        """Paragraphs of the docstring."""
-        return (self.field.doc, f"Variable {self.variable}.")
-
-
-@record
-class PropertyView:
-    """A derived value of ModelConfig."""
-
-    name: str
-    type: str
-    doc: str
-    value: str
-
-
-@record
-class FunctionView:
-    """A public sizing helper."""
-
-    name: str
-    doc: str
-    parameters: tuple[ParameterView, ...]
-    reads_levers: bool
-    reads_target: bool
-    body: tuple[StatementView, ...]
-    value: str
-
-    @property
-    def signature(self) -> str:
-        """The parameters, as the emitted function spells them."""
-        parts = [each.spelling for each in self.parameters]
-        if self.reads_levers or self.reads_target:
-            parts.append("*")
-        if self.reads_levers:
-            parts.append("levers: Levers | None = None")
-        if self.reads_target:
-            parts.append("target: Target = DEFAULT_TARGET")
-        return ", ".join(parts)
-
-    @property
-    def docs(self) -> tuple[str, ...]:
-        """Paragraphs of the docstring."""
-        lines = [f"{each.name}: {lower_first(each.doc)}" for each in self.parameters]
-        if self.reads_levers:
-            lines.append("levers: environment switches; None reads the environment.")
-        if self.reads_target:
-            lines.append("target: the device that the size is for.")
-        return (self.doc, *lines)
-
-
-@record
-class LayoutView:
-    """A named layout."""
-
-    name: str
-    class_name: str
-    size_function: str
-    doc: str
-    parameters: tuple[ParameterView, ...]
-    reads_config: bool
-    size_body: tuple[StatementView, ...]
-    size_value: str
-    place_body: tuple[StatementView, ...]
-    regions: tuple[RegionView, ...]
-    size_after: str
-
-    @property
-    def size_signature(self) -> str:
-        """The parameters of the size function."""
-        config = ["config: ModelConfig"] if self.reads_config else []
-        return ", ".join([*config, *(each.spelling for each in self.parameters)])
-
-    @property
-    def of_signature(self) -> str:
-        """The parameters of `of`, behind the class."""
-        config = ["config: ModelConfig"] if self.reads_config else []
-        keywords = [each.spelling for each in self.parameters]
-        return ", ".join([*config, "*", *keywords, "base: DevicePtr = NULL"])
-
-    @property
-    def values(self) -> str:
-        """The positional arguments of the record."""
-        names = [each.name for each in self.parameters]
-        names += [each.local for each in self.regions]
-        return ", ".join([*names, self.size_after])
-
-
-@record
-class LayoutAccessorView:
-    """A layout that the arena publishes under the layout's name."""
-
-    name: str
-    class_name: str
-    doc: str
-    body: tuple[StatementView, ...]
-    arguments: str
-
-    @property
-    def docs(self) -> tuple[str, ...]:
-        """Paragraphs of the docstring."""
-        return (self.doc,)
-
-
-@record
-class BufferView:
-    """One buffer."""
-
-    name: str
-    bytes_name: str
-    doc: str
-    details: tuple[str, ...]
-    dtype: str
-    extent: str
-    gate: str
-    otherwise: str
-    groups: tuple[str, ...]
-    region_groups: tuple[tuple[str, str], ...]
-    inputs: tuple[str, ...]
-    token_major: bool
-    checksum: bool
-    carve_method: str
-    fill: str
-    fill_literal: str
-    align: int
-    pointer: PointerView | None
-
-    @property
-    def carved(self) -> bool:
-        """Whether callers carve the buffer."""
-        return bool(self.carve_method)
-
-    @property
-    def pointer_class(self) -> str:
-        """The class of the buffer's pointer."""
-        return self.pointer.class_name if self.pointer else "DevicePtr"
-
-    @property
-    def docs(self) -> tuple[str, ...]:
-        """Paragraphs of the docstring."""
-        return (self.doc, " ".join(self.details))
-
-    @property
-    def slot_doc(self) -> str:
-        """The doc of the accessor."""
-        return f"{self.doc} {' '.join(self.details)}"
-
-
-@record
-class ShapeView:
-    """The shape of a buffer, or of one of its uses."""
-
-    buffer: str
-    use: str
-    dtype: str
-    dims: str
-    condition: str
-
-
-@record
-class TrimView:
-    """A trim: its condition and the buffers that it empties."""
-
-    name: str
-    doc: str
-    condition: str
-    buffers: tuple[str, ...]
-
-
-@record
-class RegionMemberView:
-    """A region that a zeroing group holds: the function that lays its use out, and the
-    names from there on.
-    """
-
-    buffer: str
-    path: str
-    place: str
-    steps: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        """What a plan and an error call it."""
-        return f"{self.buffer}.{self.path}"
-
-
-@record
-class GroupView:
-    """A zeroing group and its two methods."""
-
-    name: str
-    doc: str
-    method: str
-    rows_method: str
-    buffers: tuple[BufferView, ...]
-    regions: tuple[RegionMemberView, ...]
-    chunks: tuple[str, ...] = ()
-    region_chunks: tuple[str, ...] = ()
-    number: str = ""
-
-    @property
-    def held(self) -> tuple[BufferView, ...]:
-        """The buffers that the method itself lists, for those of chunks do not."""
-        return () if self.chunks else self.buffers
-
-    @property
-    def held_leading(self) -> bool:
-        """Whether the method itself lists buffers of which a pass clears a part."""
-        return any(each.token_major for each in self.held)
-
-    @property
-    def held_regions(self) -> tuple[RegionMemberView, ...]:
-        """The regions that the arena's own module lists."""
-        return () if self.region_chunks else self.regions
-
-    @property
-    def chunk_method(self) -> str:
-        """What lists the buffers of a chunk."""
-        return _listing(self.number, self.method)
-
-    @property
-    def chunk_methods(self) -> tuple[str, ...]:
-        """What lists the buffers of each chunk that has some."""
-        return tuple(_listing(each, self.method) for each in self.chunks)
-
-    @property
-    def chunk_entries(self) -> tuple[str, ...]:
-        """The constants that list the regions of each chunk that has some."""
-        return tuple(f"{self.entries}_{each}" for each in self.region_chunks)
-
-    @property
-    def rows(self) -> str:
-        """The sizes of which the method limited to a pass clears as much."""
-        return "rows" if self.leading else "sizes"
-
-    @property
-    def rows_read_sizes(self) -> bool:
-        """Whether that method reads the arena's own sizes."""
-        return bool(self.held or (self.chunks and not self.leading))
-
-    @property
-    def memsets(self) -> int:
-        """Memsets of either method at most."""
-        return len(self.buffers) + len(self.regions)
-
-    @property
-    def entries(self) -> str:
-        """The constant that lists the regions."""
-        return region_entries(self.method)
-
-    @property
-    def leading(self) -> tuple[str, ...]:
-        """The buffers of which a pass clears a part."""
-        return tuple(each.name for each in self.buffers if each.token_major)
-
-    @property
-    def members(self) -> str:
-        """The names of all members."""
-        names = [each.name for each in self.buffers]
-        return _listed([*names, *(each.label for each in self.regions)])
-
-    @property
-    def docs(self) -> tuple[str, ...]:
-        """Paragraphs of the docstring of the full method."""
-        return (
-            self.doc,
-            f"Enqueue on the stream {count(self.memsets, 'memset')} at most, one for "
-            "each member that exists, cleared in full; in a slab, one for each run of "
-            "members that lie side by side.",
-            f"Members: {self.members}.",
-        )
-
-    @property
-    def rows_docs(self) -> tuple[str, ...]:
-        """Paragraphs of the docstring of the method limited to a pass."""
-        parts = []
-        if self.leading:
-            parts.append(
-                f"Of each of the {len(self.leading)} token-major members, clear its "
-                "size formula's bytes at that many tokens, padding and floors included."
-            )
-        if self.regions:
-            parts.append(
-                "A region is cleared where it lies in a pass of that many tokens: "
-                f"{_listed([each.label for each in self.regions])}."
-            )
-        full = [each.name for each in self.buffers if not each.token_major]
-        if full:
-            parts.append(f"The others are cleared in full: {_listed(full)}.")
-        return (
-            f"{self.method}, but only what a pass of `tokens` tokens can touch.",
-            f"Enqueue on the stream {count(self.memsets, 'memset')} at most. "
-            f"{' '.join(parts)} From the token limit on, the same as {self.method}.",
-            "Raise ConfigError for less than 1 token.",
-        )
 
 
 @record
@@ -711,7 +343,7 @@ class ArenaView:
         armed = "Does nothing and returns None unless `force` is set"
         if self.checksum_lever:
             armed += f" or the lever {self.checksum_lever} is on"
-        members = _listed([each.name for each in self.checksums])
+        members = listed([each.name for each in self.checksums])
         return (
             f"Fingerprint {count(len(self.checksums), 'buffer')}, to tell two runs "
             "apart byte for byte.",

@@ -11,7 +11,7 @@ from arenagen import naming
 from arenagen.chunks import MAX_LINES, chunks, pieces
 from arenagen.compile import check_source, emit, read_schema
 from arenagen.lower import lower
-from arenagen.plan import BufferView
+from arenagen.plan_buffers import BufferView
 from arenagen.record import replace
 from arenagen.source import Text
 
