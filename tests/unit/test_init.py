@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import subprocess
 import sys
@@ -68,6 +69,19 @@ def test_what_is_written_works_at_once(here: Path) -> None:
     assert "hidden_states" in sizes.stdout
     assert "starter" not in (here / "tiny_llama.yaml").read_text().lower()
     assert "starter" not in (here / "test_tiny_llama.py").read_text().lower()
+
+
+def test_tensor_parallel_ranks_share_the_heads(here: Path) -> None:
+    run("init", "tiny")
+    run("generate")
+    config = str(ROOT / "tests/data/Llama-3.1-8B.json")
+    rank = ("-M", "64", "--tp", "2")
+    sized = run("sizes", "-c", config, *rank, "--format", "csv").stdout
+    rows = {row["buffer"]: row for row in csv.DictReader(sized.splitlines())}
+    # 32 query heads and 8 key and value heads of 128, of which a rank has half.
+    assert int(rows["qkv"]["bytes"]) == 64 * (16 + 4 + 4) * 128 * 2
+    assert int(rows["attn_out"]["bytes"]) == 64 * 16 * 128 * 2
+    assert int(rows["hidden_states"]["bytes"]) == 64 * 4096 * 2
 
 
 def test_a_pyproject_that_is_there_is_left_alone(
