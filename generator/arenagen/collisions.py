@@ -55,7 +55,7 @@ def find_collisions(
         return []
     first = {name: values[0] for name, values in candidates.items()}
     filling = _filling(symbols, regions, layout, first)
-    counts = {
+    counts: Candidates = {
         name: filling
         for name in candidates
         if name in symbols.fields and symbols.fields[name].type == "int"
@@ -106,7 +106,7 @@ def _filling(
     None beyond what limits are tried for: no model has so many of anything.
     """
     _, scope = _scope(symbols, layout, case)
-    found = set()
+    found: set[int] = set()
     for region in regions.items:
         if region.at is None:
             continue
