@@ -10,7 +10,7 @@ from .arena import BufferArena
 from .buffers import BUFFERS
 from .config import ModelConfig
 from .levers import Levers
-from .runtime.backend import GpuBackend
+from .runtime.backend import GpuBackend, check_backend
 from .runtime.host import HostBackend
 from .runtime.memory import PLACEMENTS, Placement
 from .runtime.selfcheck import Selfcheck, SelfcheckReport
@@ -41,6 +41,7 @@ def selfcheck(
     if levers is None:
         levers = Levers.from_env()
     backend: GpuBackend = HostBackend() if gpu is None else gpu
+    check_backend(backend)
     sizes = BufferSizes.from_config(
         config,
         max_batch_tokens=max_batch_tokens,
