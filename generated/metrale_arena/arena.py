@@ -454,7 +454,7 @@ class BufferArena:
         "ssm_rowwise_w_bf16": (
             "Row-wise BF16 copies of the GDN projections, carved by the layers at "
             "load. ssm_rowwise_w_bf16_bytes_for(fp8_rowwise) bytes. Exists when "
-            "fp8_rowwise, else NULL."
+            "fp8_rowwise, else NULL. Carved by carve_ssm_rowwise_w_bf16."
         ),
         "ssm_rowwise_w_bf16_bytes": "Allocated bytes of ssm_rowwise_w_bf16.",
         "max_batch_tokens": "Tokens of the largest pass.",

@@ -426,6 +426,11 @@ shares
     assert data["depends_on"][4]["formula"] == "align(M, TILE)"
 
 
+def test_a_slab_names_its_method() -> None:
+    name = "ssm_rowwise_w_bf16"
+    assert of(name).details[-1] == f"Carved by carve_{name}."
+
+
 def test_json_holds_what_the_text_says(here: Path) -> None:
     options = ("-s", "small.yaml", "-c", "config.json", "--format", "json", "-t", "2")
     data = json.loads(run("rows", *options).stdout)
