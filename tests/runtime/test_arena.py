@@ -507,6 +507,22 @@ def test_the_emitted_selfcheck_passes(gpu: Backend) -> None:
         assert gpu.live_bytes == 0
 
 
+def test_the_selfcheck_says_what_it_left_out() -> None:
+    whole = selfcheck(MOE_CASE.model, **MOE_CASE.arguments, gpu=HostBackend())
+    assert whole.left_out == ()
+    assert str(whole) == f"selfcheck: {whole.passed} passed, 0 failed"
+    # Spy has the methods of GpuBackend and no more.
+    report = selfcheck(MOE_CASE.model, **MOE_CASE.arguments, gpu=Spy())
+    assert report.ok and report.passed < whole.passed
+    why = "views of buffers, since Spy has no dlpack_device"
+    assert report.left_out == (why,)
+    assert str(report) == (
+        f"selfcheck: {report.passed} passed, 0 failed\n  left out: {why}"
+    )
+    failed = report._replace(failures=("a probe: failed",))
+    assert str(failed).splitlines()[1:] == ["  a probe: failed", f"  left out: {why}"]
+
+
 def test_the_selfcheck_knows_the_packages_own_pointers(gpu: Backend) -> None:
     # One that a user derives is no list of the arena's.
     kinds = [
