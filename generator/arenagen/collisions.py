@@ -1,9 +1,9 @@
 """Regions that claim the same bytes, found by trying values.
 
 For regions whose order their formulas do not show. Tries the limits, levers and layout
-parameters that they read, round numbers first, and small values of config fields, or
-those that gates compare with; what it finds is a case that happens. Finding nothing
-proves nothing.
+parameters that they read, round numbers first, and of config fields small values, those
+that gates compare with, and counts that reach behind a place; what it finds is a case
+that happens. Finding nothing proves nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, islice, product
 from typing import TypeAlias
 
-from .evaluate import EvaluationError, Scope, Value
+from .evaluate import EvaluationError, Scope, Value, evaluate
 from .formula import Expr, Int, Name, Type, walk
 from .model import Layout, Lever, Limit, Region, Regions
 from .record import record
@@ -53,7 +53,14 @@ def find_collisions(
     candidates = _candidates(symbols, regions, layout)
     if candidates is None:
         return []
-    for case in islice(_cases(candidates), most):
+    first = {name: values[0] for name, values in candidates.items()}
+    filling = _filling(symbols, regions, layout, first)
+    counts: Candidates = {
+        name: filling
+        for name in candidates
+        if name in symbols.fields and symbols.fields[name].type == "int"
+    }
+    for case in islice(_cases(first, candidates, counts), most):
         if found := _collisions(symbols, regions, layout, case):
             return found
     return []
@@ -89,6 +96,26 @@ def _candidates(
     for parameter in layout.parameters if layout else ():
         found[parameter.name] = _of_type(parameter.type, (*_ROUND, *_BESIDE_ROUND))
     return found
+
+
+def _filling(
+    symbols: Symbols, regions: Regions, layout: Layout | None, case: Case
+) -> list[int]:
+    """Counts of elements of 1 to 8 bytes that reach behind a place, if only just.
+
+    None beyond what limits are tried for: no model has so many of anything.
+    """
+    _, scope = _scope(symbols, layout, case)
+    found: set[int] = set()
+    for region in regions.items:
+        if region.at is None:
+            continue
+        try:
+            start = _integer(evaluate(region.at.expr, scope))
+        except EvaluationError:
+            continue
+        found.update(start // nbytes + 1 for nbytes in (1, 2, 4, 8))
+    return [each for each in sorted(found) if 0 < each <= _ROUND[-1]]
 
 
 def _fields(symbols: Symbols, exprs: Iterable[Expr]) -> set[str]:
@@ -137,12 +164,14 @@ def _of_lever(lever: Lever) -> Sequence[Value]:
     return list(dict.fromkeys([lever.default, *words, *(lever.clamp or ())]))
 
 
-def _cases(candidates: Candidates) -> Iterator[Case]:
+def _cases(first: Case, candidates: Candidates, counts: Candidates) -> Iterator[Case]:
     """One input moved, then two of them, the others at their first value; then all."""
-    first = {name: values[0] for name, values in candidates.items()}
     yield first
     for name, values in candidates.items():
         yield from ({**first, name: value} for value in values[1:])
+    # Behind what is likelier to happen.
+    for name, values in counts.items():
+        yield from ({**first, name: value} for value in values)
     for one, other in combinations(candidates, 2):
         pairs = product(_spread(candidates[one]), _spread(candidates[other]))
         yield from ({**first, one: left, other: right} for left, right in pairs)
@@ -157,6 +186,23 @@ def _spread(values: Sequence[Value]) -> Sequence[Value]:
 def _collisions(
     symbols: Symbols, regions: Regions, layout: Layout | None, case: Case
 ) -> list[Collision]:
+    sizing, scope = _scope(symbols, layout, case)
+    try:
+        placed = list(sizing.regions(regions, scope, overlapping=True))
+    except EvaluationError:
+        return []
+    found = []
+    for (first, start, nbytes), (second, begin, length) in combinations(placed, 2):
+        low, high = max(start, begin), min(start + nbytes, begin + length)
+        if low < high:
+            found.append(Collision(first, second, low, high, case))
+        elif begin < start:
+            found.append(Collision(first, second, begin, begin, case))
+    return found
+
+
+def _scope(symbols: Symbols, layout: Layout | None, case: Case) -> tuple[Sizing, Scope]:
+    """The sizing of a case, and what the formulas of regions read in it."""
     schema = symbols.schema
     sizing = Sizing(
         schema,
@@ -177,21 +223,11 @@ def _collisions(
         ),
         Known(schema, symbols),
     )
-    scope: Scope = sizing
-    if layout is not None:
-        scope = sizing.inside(layout, [case[each.name] for each in layout.parameters])
-    try:
-        placed = list(sizing.regions(regions, scope, overlapping=True))
-    except EvaluationError:
-        return []
-    found = []
-    for (first, start, nbytes), (second, begin, length) in combinations(placed, 2):
-        low, high = max(start, begin), min(start + nbytes, begin + length)
-        if low < high:
-            found.append(Collision(first, second, low, high, case))
-        elif begin < start:
-            found.append(Collision(first, second, begin, begin, case))
-    return found
+    if layout is None:
+        return sizing, sizing
+    return sizing, sizing.inside(
+        layout, [case[each.name] for each in layout.parameters]
+    )
 
 
 def _integer(value: Value) -> int:
