@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Final
 
-from .backend import GpuBackend, SupportsViews
+from .backend import GpuBackend
 from .errors import BackendError, LayoutError, spelling_hint
 from .info import BufferInfo
 from .layout import DTYPE_BITS
@@ -82,8 +82,10 @@ def view_device(gpu: GpuBackend) -> tuple[int, int]:
 
     Raise BackendError for a backend that does not say.
     """
-    if isinstance(gpu, SupportsViews):
-        return gpu.dlpack_device
+    # From Python 3.12 on, isinstance with a protocol does not see a `__getattr__`.
+    device: tuple[int, int] | None = getattr(gpu, "dlpack_device", None)
+    if device is not None:
+        return device
     raise BackendError(
         f"{type(gpu).__name__} does not say where its memory lies; give it the "
         "property dlpack_device, (1, 0) for host memory or (2, n) for CUDA device n"
