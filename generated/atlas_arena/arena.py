@@ -31,7 +31,7 @@ from .pointers import (
     SsmDeinterleavedPtr,
     SsmQkvzPtr,
 )
-from .runtime.backend import GpuBackend, Stream
+from .runtime.backend import GpuBackend, Stream, check_backend
 from .runtime.debug import Debug, Guards, Overrun, guard_bytes
 from .runtime.device import NULL, DevicePtr
 from .runtime.errors import (
@@ -609,6 +609,7 @@ class BufferArena:
             from .runtime.host import HostBackend
 
             gpu = HostBackend()
+        check_backend(gpu)
         self._gpu = gpu
         self._inputs = inputs
         self._clear = new_clear(gpu)

@@ -32,7 +32,7 @@ from .pointers import (
     SsmDeinterleavedPtr,
     SsmQkvzPtr,
 )
-from .runtime.backend import GpuBackend, Stream
+from .runtime.backend import GpuBackend, Stream, check_backend
 from .runtime.debug import Debug, Guards, Overrun, guard_bytes
 from .runtime.device import NULL, DevicePtr
 from .runtime.errors import (
@@ -454,7 +454,7 @@ class BufferArena:
         "ssm_rowwise_w_bf16": (
             "Row-wise BF16 copies of the GDN projections, carved by the layers at "
             "load. ssm_rowwise_w_bf16_bytes_for(fp8_rowwise) bytes. Exists when "
-            "fp8_rowwise, else NULL."
+            "fp8_rowwise, else NULL. Carved by carve_ssm_rowwise_w_bf16."
         ),
         "ssm_rowwise_w_bf16_bytes": "Allocated bytes of ssm_rowwise_w_bf16.",
         "max_batch_tokens": "Tokens of the largest pass.",
@@ -651,6 +651,7 @@ class BufferArena:
             from .runtime.host import HostBackend
 
             gpu = HostBackend()
+        check_backend(gpu)
         self._gpu = gpu
         self._inputs = inputs
         self._clear = new_clear(gpu)

@@ -10,7 +10,7 @@ from .arena import BufferArena
 from .buffers import BUFFERS
 from .config import ModelConfig
 from .levers import Levers
-from .runtime.backend import GpuBackend
+from .runtime.backend import GpuBackend, check_backend
 from .runtime.host import HostBackend
 from .runtime.memory import PLACEMENTS, Placement
 from .runtime.selfcheck import Selfcheck, SelfcheckReport
@@ -32,15 +32,17 @@ def selfcheck(
 ) -> SelfcheckReport:
     """Build the arena, probe all that it does, release it, and report.
 
-    Probe the bounds of every pointer, zeroing, checksum, carves, layouts and release:
-    with small buffers, all of them switched on, and with the sizes of `config`, each in
-    separate allocations and in a slab.
-    The report's `ok` says whether everything held; its text names what did not. The
-    arguments are those of BufferArena.
+    Probe the bounds of every pointer, zeroing, checksum, views, carves, layouts and
+    release: with small buffers, all of them switched on, and with the sizes of
+    `config`, each in separate allocations and in a slab. Of the backend, the methods of
+    GpuBackend are called and none of the optional ones.
+    The report's `ok` says whether everything held; its text names what did not, and
+    what was left out. The arguments are those of BufferArena.
     """
     if levers is None:
         levers = Levers.from_env()
     backend: GpuBackend = HostBackend() if gpu is None else gpu
+    check_backend(backend)
     sizes = BufferSizes.from_config(
         config,
         max_batch_tokens=max_batch_tokens,

@@ -388,6 +388,7 @@ class BufferSizes(NamedTuple):
     """Row-wise BF16 copies of the GDN projections, carved by the layers at load.
 
     ssm_rowwise_w_bf16_bytes_for(fp8_rowwise) bytes. Exists when fp8_rowwise, else NULL.
+    Carved by carve_ssm_rowwise_w_bf16.
     """
 
     trimmed: int

@@ -24,7 +24,7 @@ from .sizing import (
     size_arena,
 )
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
-from .zeroing import zero_plan
+from .zeroing import Pieces, ZeroRange, cleared_pieces, joined
 
 By: TypeAlias = Literal["limit", "gate", "group", "use"]
 # Of a table: names, one name, a number, or nothing to say.
@@ -175,29 +175,34 @@ def _if_gate(
 
 
 def by_group(schema: Schema, size: ArenaSize) -> Account:
-    """The bytes that each zeroing group clears, and the buffers that none touches.
+    """The bytes that each zeroing group clears, and those that none does.
 
-    Of a buffer that a group holds by regions, these regions alone count.
+    Of a buffer that groups hold by regions, the bytes outside of these are in no group.
     """
     now = _by_name(size)
     symbols = Symbols(schema)
+    pieces: Pieces = {name: [] for name in now}
     rows: list[tuple[Cell, ...]] = []
     for group in schema.groups:
         whole = [each.name for each in whole_members(schema, group.name)]
         regions = [each.label for each in region_members(schema, symbols, group.name)]
-        plan = zero_plan(schema, size.inputs, group, None, "separate")
-        nbytes = sum(each.nbytes for each in plan)
+        cleared = cleared_pieces(schema, size.inputs, group, now, now)
+        for name, found in cleared.items():
+            pieces[name] += found
+        nbytes = sum(_length(found) for found in cleared.values())
         rows.append((group.name, group.method, nbytes, (*whole, *regions)))
+    once = {name: _length(joined(found)) for name, found in pieces.items()}
+    rest = {name: now[name] - once[name] for name in now}
     loose = [
         each.name
         for each in schema.buffers
-        if not each.groups and not each.zero_regions
+        if rest[each.name] or not (each.groups or each.zero_regions)
     ]
-    rows.append(("no group", None, sum(now[name] for name in loose), tuple(loose)))
-    several = [each.name for each in schema.buffers if len(each.groups) > 1]
+    rows.append(("no group", None, sum(rest.values()), tuple(loose)))
+    again = {name: _length(pieces[name]) - once[name] for name in now}
     note = f"{size.total_bytes:,} bytes in all"
-    if several:
-        shared = sum(now[name] for name in several)
+    if several := [name for name in now if again[name]]:
+        shared = sum(again.values())
         note += f"; counted in several groups: {', '.join(several)}, {shared:,} bytes"
     return Account(("group", "method", "bytes", "buffers"), tuple(rows), note)
 
@@ -229,6 +234,10 @@ def by_use(schema: Schema, size: ArenaSize) -> Account:
                 rows.append((each.name, name, nbytes, "loses", best - nbytes, None))
     columns = ("buffer", "use", "bytes", "is", "margin", "saved")
     return Account(columns, tuple(rows), f"{total:,} bytes saved by sharing")
+
+
+def _length(pieces: list[ZeroRange]) -> int:
+    return sum(each.nbytes for each in pieces)
 
 
 def _by_name(size: ArenaSize) -> dict[str, int]:

@@ -433,7 +433,8 @@ _MEANING = (
         "not token-major",
         "`token_major: true` is checked: the token count sits in the leading "
         "dimension, and the size is shown to grow with it.",
-        "Put the token count first, or remove `token_major`.",
+        "Put the token count first, in a formula that never shrinks as it grows, or "
+        "remove `token_major`.",
     ),
     Code(
         "AR072",

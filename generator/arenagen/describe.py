@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from . import naming
 from .formula import Binary, Expr, spell
 from .model import (
     Buffer,
@@ -80,6 +81,8 @@ def buffer_details(
         lines.append(f"Cleared by {', '.join(methods)}.")
     for method, path in region_methods:
         lines.append(f"Of it, {path} is cleared by {method}.")
+    if buffer.carve:
+        lines.append(f"Carved by {naming.carve_method(buffer.name)}.")
     if buffer.checksum:
         lines.append("In the checksum probe.")
     return lines

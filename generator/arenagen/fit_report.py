@@ -61,7 +61,7 @@ def fit_as_data(
 
 def device_in_words(name: str, device: Device) -> str:
     """The memory of a device that an answer takes, and whose word that is."""
-    said = {"driver": "as the driver reports", "vendor": "as published"}
+    said = {"driver": "as its driver reports", "vendor": "as its vendor publishes"}
     return f"{name}: {human(device.nbytes)} {said[device.source]}"
 
 

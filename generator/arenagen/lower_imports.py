@@ -27,7 +27,7 @@ _WHOLE: Mapping[str, _Names] = {
         **_PUBLIC,
         "buffers": ["BUFFERS"],
         "inputs": ["Inputs"],
-        "runtime.backend": ["GpuBackend", "Stream"],
+        "runtime.backend": ["GpuBackend", "Stream", "check_backend"],
         "runtime.debug": ["Debug", "Guards", "Overrun", "guard_bytes"],
         "runtime.device": ["DevicePtr"],
         "runtime.errors": [

@@ -21,6 +21,7 @@ PATH = f"{FOLDER}/manifest.json"
 PROJECT = "pyproject.toml"
 # What shapes the emitted text beside arenagen itself.
 _DEPENDENCIES = ("black-", "jsonschema-", "pyyaml-")
+_INFO = (".dist-info", ".egg-info")
 
 
 class Package:
@@ -123,7 +124,8 @@ def _installed() -> Iterator[str]:
             # No folder, or one that Python finds nothing in either.
             continue
         for name in names:
-            if name.endswith(".dist-info") and name.startswith(_DEPENDENCIES):
+            # Older wheels, and distributions, spell them otherwise.
+            if name.lower().startswith(_DEPENDENCIES) and name.endswith(_INFO):
                 yield name
 
 

@@ -103,6 +103,7 @@ LOCALS = frozenset(
         "capacity",
         "cdiv",
         "check",
+        "check_backend",
         "check_bool",
         "check_int",
         "check_size",

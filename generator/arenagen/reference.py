@@ -25,7 +25,7 @@ from .model import (
     Uses,
 )
 from .reads import buffer_reads
-from .reference_marks import Lines, anchor, cell_of, link, links
+from .reference_marks import Lines, anchor, cell, cell_of, link, links
 from .symbols import Symbols
 
 
@@ -76,7 +76,7 @@ def _buffers(schema: Schema) -> Lines:
             cell_of(each.when),
             cell_of(each.otherwise),
             _yes(each.token_major),
-            ", ".join(link("group", name) for name, _ in each.groups),
+            ", ".join(_clearing(each)),
             _yes(each.checksum),
         )
         for each in schema.buffers
@@ -152,6 +152,14 @@ def _facts(schema: Schema, buffer: Buffer) -> Lines:
     if buffer.carve:
         yield "- a slab that callers carve"
     yield f"- aligned to {buffer.align} bytes"
+
+
+def _clearing(buffer: Buffer) -> Iterator[str]:
+    """The groups of a buffer, and those of regions of it."""
+    for name, _ in buffer.groups:
+        yield link("group", name)
+    for member in buffer.zero_regions:
+        yield f"{cell(member.path)} of it by {link('group', member.group)}"
 
 
 def _named(schema: Schema) -> Iterator[tuple[str, str]]:

@@ -60,14 +60,31 @@ def zero_plan(
     of_pass = inputs
     if tokens is not None:
         if group.rows_method is None:
-            name = group.method
-            raise ArenagenError(f"`{name}` has no form that is limited to a pass")
+            raise _no_rows_method(schema, group)
         if tokens < limit.minimum:
             raise ArenagenError(f"a pass of {tokens} tokens; at least {limit.minimum}")
         if tokens < inputs.limits[limit.name]:
             limits = {**inputs.limits, limit.name: tokens}
             of_pass = replace(inputs, limits=limits)
     rows = full if of_pass is inputs else _sizes(schema, of_pass)
+    pieces = cleared_pieces(schema, of_pass, group, full, rows)
+    if placement == "separate":
+        return [piece for each in pieces.values() for piece in each]
+    return _merge(slab_offsets(schema.buffers, full), full, pieces)
+
+
+def cleared_pieces(
+    schema: Schema,
+    inputs: Inputs,
+    group: Group,
+    full: dict[str, int],
+    rows: dict[str, int],
+) -> Pieces:
+    """What a group clears of each buffer.
+
+    `inputs` are those of the pass and `rows` the bytes that it needs of each buffer;
+    `full` are the bytes that the buffer has.
+    """
     pieces: Pieces = {}
     for buffer in whole_members(schema, group.name):
         nbytes = full[buffer.name]
@@ -75,10 +92,16 @@ def zero_plan(
             nbytes = min(nbytes, rows[buffer.name])
         if nbytes:
             pieces[buffer.name] = [ZeroRange((buffer.name,), 0, nbytes)]
-    pieces |= _region_pieces(schema, group, of_pass, full)
-    if placement == "separate":
-        return [piece for each in pieces.values() for piece in each]
-    return _merge(slab_offsets(schema.buffers, full), full, pieces)
+    return pieces | _region_pieces(schema, group, inputs, full)
+
+
+def _no_rows_method(schema: Schema, group: Group) -> ArenagenError:
+    advice = f"add `rows_method` to the group `{group.name}`"
+    able = [each.method for each in schema.groups if each.rows_method is not None]
+    if able:
+        advice += f", or take one that has: --method {able[0]}"
+    name = group.method
+    return ArenagenError(f"`{name}` has no form that is limited to a pass; {advice}")
 
 
 def _sizes(schema: Schema, inputs: Inputs) -> dict[str, int]:
@@ -100,20 +123,21 @@ def _region_pieces(
         nbytes = min(span[1], capacity - span[0])
         piece = ZeroRange((member.label,), span[0], nbytes)
         found.setdefault(member.buffer.name, []).append(piece)
-    return {name: _joined(pieces) for name, pieces in found.items()}
+    return {name: joined(pieces) for name, pieces in found.items()}
 
 
-def _joined(pieces: list[ZeroRange]) -> list[ZeroRange]:
-    joined: list[ZeroRange] = []
+def joined(pieces: list[ZeroRange]) -> list[ZeroRange]:
+    """The pieces of one buffer in order, those that touch or overlap as one."""
+    found: list[ZeroRange] = []
     for piece in sorted(pieces, key=lambda each: each.offset):
-        last = joined[-1] if joined else None
+        last = found[-1] if found else None
         if last and piece.offset <= last.offset + last.nbytes:
             end = max(last.offset + last.nbytes, piece.offset + piece.nbytes)
             names = (*last.buffers, *piece.buffers)
-            joined[-1] = ZeroRange(names, last.offset, end - last.offset)
+            found[-1] = ZeroRange(names, last.offset, end - last.offset)
         else:
-            joined.append(piece)
-    return joined
+            found.append(piece)
+    return found
 
 
 def _merge(

@@ -2,8 +2,9 @@
 
 An arena calls the methods of GpuBackend, so a backend may be wrapped or replaced
 freely. The other protocols are optional: their methods are called in place of those of
-GpuBackend where a backend has them. So a wrapper that passes every attribute on also
-passes on `alloc_many`, and never sees an `alloc`: it should name what it passes on.
+GpuBackend where a backend has them, also by `__getattr__`. So a wrapper that passes
+every attribute on also passes on `alloc_many`, and never sees an `alloc`: it should
+keep back what goes past it.
 
 Every size is in bytes. A method that cannot do what it is asked raises BackendError,
 and OutOfMemoryError when memory is what is missing.
@@ -11,10 +12,13 @@ and OutOfMemoryError when memory is what is missing.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, runtime_checkable
 
 from .device import DevicePtr
+from .errors import ConfigError
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer, WriteableBuffer
@@ -35,6 +39,7 @@ class GpuBackend(Protocol):
     and may start anywhere in it.
     """
 
+    @abstractmethod
     def alloc(self, nbytes: int) -> DevicePtr:
         """Return the address of `nbytes` > 0 new bytes, aligned to ALIGNMENT or more.
 
@@ -42,10 +47,12 @@ class GpuBackend(Protocol):
         """
         ...
 
+    @abstractmethod
     def free(self, ptr: DevicePtr) -> None:
         """Give back an allocation, named by the address that `alloc` returned."""
         ...
 
+    @abstractmethod
     def memset(self, ptr: DevicePtr, value: int, nbytes: int) -> None:
         """Set `nbytes` bytes to `value`, 0 to 255.
 
@@ -53,12 +60,14 @@ class GpuBackend(Protocol):
         """
         ...
 
+    @abstractmethod
     def memset_async(
         self, ptr: DevicePtr, value: int, nbytes: int, stream: Stream
     ) -> None:
         """Enqueue on `stream` what `memset` does; ordered on that stream only."""
         ...
 
+    @abstractmethod
     def copy_h2d(self, dst: DevicePtr, src: ReadableBuffer) -> None:
         """Copy all bytes of `src`, a contiguous bytes-like object, to the device.
 
@@ -67,6 +76,7 @@ class GpuBackend(Protocol):
         """
         ...
 
+    @abstractmethod
     def copy_d2h(self, dst: WriteableBuffer, src: DevicePtr) -> None:
         """Fill `dst`, a contiguous writable bytes-like object, from the device.
 
@@ -75,6 +85,7 @@ class GpuBackend(Protocol):
         """
         ...
 
+    @abstractmethod
     def copy_d2d(self, dst: DevicePtr, src: DevicePtr, nbytes: int) -> None:
         """Copy `nbytes` bytes between two ranges that do not overlap.
 
@@ -82,19 +93,23 @@ class GpuBackend(Protocol):
         """
         ...
 
+    @abstractmethod
     def synchronize(self, stream: Stream) -> None:
         """Wait until all work enqueued on `stream` so far is done."""
         ...
 
     @property
+    @abstractmethod
     def default_stream(self) -> Stream:
         """The stream to use when the caller names none."""
         ...
 
+    @abstractmethod
     def total_memory(self) -> int:
         """Return the bytes of memory that the device has."""
         ...
 
+    @abstractmethod
     def free_memory(self) -> int:
         """Return the bytes that are not allocated, by this process or another.
 
@@ -177,6 +192,27 @@ class SupportsViews(Protocol):
     def dlpack_device(self) -> tuple[int, int]:
         """The device as DLPack numbers it: (1, 0) is the host, (2, n) CUDA device n."""
         ...
+
+
+def check_backend(gpu: GpuBackend) -> None:
+    """Raise ConfigError, with all that it lacks, for what is no GpuBackend."""
+    unsure = _lacking(type(gpu))
+    if not unsure:
+        return
+    # An instance may have what its class has not, as an attribute or by __getattr__.
+    lacking = [name for name in unsure if not hasattr(gpu, name)]
+    if lacking:
+        why = f"it lacks {', '.join(lacking)}"
+        raise ConfigError(f"gpu: {type(gpu).__name__} is no GpuBackend: {why}")
+
+
+# An isinstance with the protocol would cost as much as many allocations, each time.
+# A process has one kind of backend or two, and a class should not be kept for ever.
+@lru_cache(maxsize=2)
+def _lacking(kind: type) -> tuple[str, ...]:
+    """What GpuBackend asks for and a class does not have."""
+    asked = (name for name in vars(GpuBackend) if not name.startswith("_"))
+    return tuple(name for name in asked if not hasattr(kind, name))
 
 
 def free_each(gpu: GpuBackend, handles: Sequence[Any]) -> list[tuple[int, Exception]]:

@@ -21,6 +21,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -504,6 +505,22 @@ def test_the_emitted_selfcheck_passes(gpu: Backend) -> None:
         report = selfcheck(case.model, **case.arguments, gpu=gpu)
         assert report.ok, str(report)
         assert gpu.live_bytes == 0
+
+
+def test_the_selfcheck_says_what_it_left_out() -> None:
+    whole = selfcheck(MOE_CASE.model, **MOE_CASE.arguments, gpu=HostBackend())
+    assert whole.left_out == ()
+    assert str(whole) == f"selfcheck: {whole.passed} passed, 0 failed"
+    # Spy has the methods of GpuBackend and no more.
+    report = selfcheck(MOE_CASE.model, **MOE_CASE.arguments, gpu=Spy())
+    assert report.ok and report.passed < whole.passed
+    why = "views of buffers, since Spy has no dlpack_device"
+    assert report.left_out == (why,)
+    assert str(report) == (
+        f"selfcheck: {report.passed} passed, 0 failed\n  left out: {why}"
+    )
+    failed = report._replace(failures=("a probe: failed",))
+    assert str(failed).splitlines()[1:] == ["  a probe: failed", f"  left out: {why}"]
 
 
 def test_the_selfcheck_knows_the_packages_own_pointers(gpu: Backend) -> None:
@@ -2091,3 +2108,68 @@ def test_equal_arenas_have_equal_checksums(make_gpu: MakeBackend) -> None:
 def test_the_backends_of_these_tests_are_backends(gpu: Backend) -> None:
     backends: tuple[GpuBackend, ...] = (gpu, Spy(gpu), PaperBackend())
     assert all(isinstance(backend, GpuBackend) for backend in backends)
+
+
+class Unfinished:
+    """A backend that somebody has only begun."""
+
+    default_stream: object = 0
+
+    def __init__(self, **given: object) -> None:
+        vars(self).update(given)
+
+    def alloc(self, nbytes: int) -> DevicePtr:
+        raise AssertionError(f"alloc of {nbytes} bytes")
+
+
+def test_a_backend_that_lacks_methods_is_refused_with_all_of_them() -> None:
+    unfinished: Any = Unfinished(free=print)
+    lacking = (
+        "memset, memset_async, copy_h2d, copy_d2h, copy_d2d, synchronize, "
+        "total_memory, free_memory"
+    )
+    for build in (
+        partial(MOE_CASE.build, unfinished),
+        partial(MOE_CASE.build_from, MOE_CASE.sizes(), unfinished),
+        partial(selfcheck, MOE_CASE.model, **MOE_CASE.arguments, gpu=unfinished),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            build()
+        assert str(caught.value) == (
+            f"gpu: Unfinished is no GpuBackend: it lacks {lacking}"
+        )
+    text: Any = "cuda"
+    with pytest.raises(ConfigError, match="gpu: str is no GpuBackend: it lacks alloc"):
+        MOE_CASE.build(text)
+
+
+def test_a_backend_may_have_its_methods_by_itself() -> None:
+    class Passing:
+        def __init__(self, gpu: HostBackend) -> None:
+            self.gpu = gpu
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(self.gpu, name)
+
+    gpu = HostBackend()
+    names = ["free", "memset", "memset_async", "copy_h2d", "copy_d2h", "copy_d2d"]
+    names += ["synchronize", "total_memory", "free_memory", "alloc"]
+    held: Any = Unfinished(**{name: getattr(gpu, name) for name in names})
+    passing: Any = Passing(gpu)
+    for backend in (held, passing):
+        MOE_CASE.build(backend).release()
+    # What is optional is seen too.
+    with MOE_CASE.build(passing) as arena:
+        assert arena.tensor("hidden_states").nbytes == arena.hidden_states_bytes
+    # One of the same class that does not.
+    with pytest.raises(ConfigError, match="it lacks free, memset"):
+        MOE_CASE.build(Unfinished())  # type: ignore[arg-type]
+
+
+def test_a_class_derived_from_the_protocol_has_to_be_whole() -> None:
+    class Derived(GpuBackend):
+        def alloc(self, nbytes: int) -> DevicePtr:
+            raise AssertionError(f"alloc of {nbytes} bytes")
+
+    with pytest.raises(TypeError, match=r"abstract methods copy_d2d, .*total_memory"):
+        Derived()  # type: ignore[abstract]

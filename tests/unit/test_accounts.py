@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -233,24 +234,68 @@ def test_a_buffer_in_two_groups_counts_in_both() -> None:
     assert found.note == ("514 bytes in all; counted in several groups: rows, 24 bytes")
 
 
-def test_of_a_buffer_held_by_regions_these_alone_count() -> None:
-    text = SMALL.replace(
-        "trims:",
-        """  parts:
+PARTS = SMALL.replace(
+    "trims:",
+    """  parts:
     doc: Parts.
-    zero: [{some: [a]}]
-    regions: {a: {bytes: 5, doc: A.}, b: {bytes: width, doc: B.}}
+    zero: [ZERO]
+    regions:
+      a: {bytes: 5, doc: A.}
+      gap: {bytes: 11, doc: Nobody clears it.}
+      b: {bytes: width, doc: B.}
 trims:""",
-    )
+)
+
+
+def by_group_with(zero: str, kind: str = "") -> Account:
+    """The groups of SMALL with a buffer of 19 bytes that they hold so."""
+    text = PARTS.replace("ZERO", zero)
     schema, _ = read_schema(Text("small.yaml", text.encode()))
-    given = complete_inputs(schema, {"width": 3, "kind": ""}, {}, {}, {})
+    given = complete_inputs(schema, {"width": 3, "kind": kind}, {}, {}, {})
     found = account(schema, given, "group")
-    assert rows(found, "group", "bytes", "buffers")[1] == (
-        "some",
-        24 + 5,
-        ("rows", "parts.a"),
-    )
-    assert "parts" not in str(found.rows[2])
+    total = size_arena(schema, given).total_bytes
+    assert found.note.startswith(f"{total:,} bytes in all")
+    again = re.search(r", ([0-9,]+) bytes$", found.note)
+    summed = sum(nbytes for (nbytes,) in rows(found, "bytes"))
+    assert summed - (int(again[1]) if again else 0) == total
+    return found
+
+
+def test_what_a_group_leaves_of_a_buffer_is_in_none() -> None:
+    found = by_group_with("{some: [a]}")
+    assert rows(found, "group", "bytes", "buffers")[1:] == [
+        ("some", 24 + 5, ("rows", "parts.a")),
+        (
+            "no group",
+            90 + 14,
+            ("fixed", "both", "capped", "gated", "dozens", "shared", "parts"),
+        ),
+    ]
+
+
+def test_regions_of_two_groups_leave_the_rest() -> None:
+    found = by_group_with("{some: [a]}, {all: [a, b]}")
+    assert rows(found, "bytes") == [(424 + 8,), (24 + 5,), (90 + 11,)]
+    # The region `a` is in both groups.
+    assert found.note.endswith("; counted in several groups: rows, parts, 29 bytes")
+
+
+def test_a_region_of_a_buffer_that_another_group_holds_whole() -> None:
+    found = by_group_with("all, {some: [b]}")
+    assert rows(found, "bytes") == [(424 + 19,), (24 + 3,), (90,)]
+    assert found.note.endswith("; counted in several groups: rows, parts, 27 bytes")
+    assert "parts" not in found.rows[2][-1]  # type: ignore[operator]
+
+
+def test_a_buffer_whose_regions_are_all_cleared_is_in_a_group() -> None:
+    found = by_group_with("{some: [a, gap, b]}")
+    assert rows(found, "bytes") == [(424,), (24 + 19,), (90,)]
+    assert "parts" not in found.rows[2][-1]  # type: ignore[operator]
+
+
+def test_a_region_that_a_trim_empties_counts_nowhere() -> None:
+    found = by_group_with("{some: [a]}", kind="flat")
+    assert rows(found, "bytes") == [(400,), (5,), (83 + 14,)]
 
 
 def test_which_use_won_and_what_sharing_saved() -> None:

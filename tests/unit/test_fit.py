@@ -350,7 +350,7 @@ def test_the_command_prints_data() -> None:
 def test_several_configs_are_rows_of_one_table() -> None:
     text = run("-c", QWEN, "-c", DEEPSEEK, "--gpu", "h200").stdout
     # 143771 MiB.
-    assert text.startswith("h200: 140.40 GiB as the driver reports\n140.40 GiB for the")
+    assert text.startswith("h200: 140.40 GiB as its driver reports\n140.40 GiB for the")
     assert "│ Qwen3-32B.json" in text and "│ DeepSeek-V3.json" in text
     for line in text.splitlines()[-2:]:
         assert " fits; " in line and line.endswith("too many; all smaller values fit")
@@ -369,7 +369,7 @@ def test_where_the_memory_comes_from_is_told() -> None:
     text = run("-c", QWEN, "--gpu", "GB10", "--reserve", "70").stdout
     # 128 * 10**9 bytes.
     assert text.startswith(
-        "gb10: 119.21 GiB as published\n"
+        "gb10: 119.21 GiB as its vendor publishes\n"
         "119.21 GiB less 70 bytes: 119.21 GiB for the arena\n"
     )
     for arguments, source in (

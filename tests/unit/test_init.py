@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -45,29 +47,70 @@ def test_what_is_written_works_at_once(here: Path) -> None:
     assert command == "arenagen"
     run(*arguments)
     assert test == "  python -m pytest test_tiny_llama.py"
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            *test.split()[1:],
-            "-q",
-            "-p",
-            "no:cacheprovider",
-        ],
-        cwd=here,
-        env={**os.environ, "PYTHONPATH": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "4 passed" in done.stdout
+    assert "4 passed" in run_tests(here, *test.split()[1:])
     config = str(ROOT / "tests/data/Llama-3.1-8B.json")
     assert run("check").exit_code == 0
     sizes = run("sizes", "-c", config, "--format", "csv")
     assert "hidden_states" in sizes.stdout
     assert "starter" not in (here / "tiny_llama.yaml").read_text().lower()
     assert "starter" not in (here / "test_tiny_llama.py").read_text().lower()
+
+
+def run_tests(folder: Path, *arguments: str) -> str:
+    """What a Python with these arguments, which run tests, prints."""
+    options = ("-q", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *arguments, *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_tests_say_how_a_package_elsewhere_is_found(here: Path) -> None:
+    run("init", "tiny")
+    run("generate", "tiny.yaml", "-o", "src/tiny_arena")
+    text = (here / "test_tiny.py").read_text()
+    (options,) = re.findall(r"^If it lies .*: (-o \S+)$", text, re.MULTILINE)
+    command = ("-m", "pytest", "test_tiny.py", *options.split())
+    assert "4 passed" in run_tests(here, *command)
+
+
+def test_tensor_parallel_ranks_share_the_heads(here: Path) -> None:
+    run("init", "tiny")
+    run("generate")
+    config = str(ROOT / "tests/data/Llama-3.1-8B.json")
+    rank = ("-M", "64", "--tp", "2")
+    sized = run("sizes", "-c", config, *rank, "--format", "csv").stdout
+    rows = {row["buffer"]: row for row in csv.DictReader(sized.splitlines())}
+    # 32 query heads and 8 key and value heads of 128, of which a rank has half.
+    assert int(rows["qkv"]["bytes"]) == 64 * (16 + 4 + 4) * 128 * 2
+    assert int(rows["attn_out"]["bytes"]) == 64 * 16 * 128 * 2
+    assert int(rows["hidden_states"]["bytes"]) == 64 * 4096 * 2
+
+
+def test_a_family_table_that_is_cut_down_makes_the_package_smaller(here: Path) -> None:
+    run("init", "tiny")
+    table = here / "huggingface.yaml"
+    run("generate")
+    whole = emitted_bytes(here / "tiny_arena")
+    head, first, families = table.read_text("utf-8").partition("\nfamilies:\n")
+    pieces = re.split(r"^(?=  \w+:$)", families, flags=re.MULTILINE)
+    kept = [each for each in pieces if each.startswith(("  decoder:", "  llama:"))]
+    assert len(kept) == 2
+    table.write_text(head + first + "".join(kept), "utf-8")
+    assert run("lint", "--strict").stdout == "1 schema file: 0 errors, 0 warnings\n"
+    run("generate")
+    assert 0.78 < emitted_bytes(here / "tiny_arena") / whole < 0.82
+    config = str(ROOT / "tests/data/Llama-3.1-8B.json")
+    assert "hidden_states" in run("sizes", "-c", config, "--format", "csv").stdout
+
+
+def emitted_bytes(package: Path) -> int:
+    return sum(each.stat().st_size for each in package.rglob("*") if each.is_file())
 
 
 def test_a_pyproject_that_is_there_is_left_alone(

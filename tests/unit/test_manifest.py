@@ -253,6 +253,34 @@ def test_another_tool_trusts_no_notes(
     assert answer() is None
 
 
+# Its name as a wheel spells it, an older wheel, and a package of a distribution.
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("black-26.1.0.dist-info", "black-26.2.0.dist-info"),
+        ("jsonschema-4.26.0.dist-info", "jsonschema-4.27.0.dist-info"),
+        ("pyyaml-6.0.3.dist-info", "pyyaml-6.0.4.dist-info"),
+        ("PyYAML-6.0.1.dist-info", "PyYAML-6.0.2.dist-info"),
+        ("black-26.1.0.egg-info", "black-26.2.0.egg-info"),
+    ],
+)
+def test_another_version_of_a_dependency_trusts_no_notes(
+    project: Path,
+    answer: Answer,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    before: str,
+    after: str,
+) -> None:
+    packages = tmp_path / "packages"
+    (packages / before).mkdir(parents=True)
+    monkeypatch.setattr(sys, "path", [str(packages)])
+    run("check")
+    assert answer() is not None
+    (packages / before).rename(packages / after)
+    assert answer() is None
+
+
 def test_a_check_that_fails_leaves_no_notes(project: Path, answer: Answer) -> None:
     (project / CACHE).unlink()
     append("out/arena.py")(project)

@@ -228,6 +228,19 @@ def test_the_page_of_a_small_schema() -> None:
     assert reference(schema_of(SMALL), "small.yaml") == expected
 
 
+def test_the_overview_names_the_groups_of_regions() -> None:
+    text = SMALL.replace(
+        "    doc: Parts.\n", "    doc: Parts.\n    zero: [{all: [a, c]}]\n"
+    )
+    page = reference(schema_of(text), "small.yaml")
+    table, sections = page.split("\n### ", 1)
+    (row,) = [line for line in table.splitlines() if "(#buffer-parts) |" in line]
+    by_all = "of it by [`all`](#group-all)"
+    assert row.split(" | ")[5] == f"`a` {by_all}, `c` {by_all}"
+    for region in "ac":
+        assert f"- `{region}` of it cleared by [`all`](#group-all)\n" in sections
+
+
 HOSTILE = [
     "<script>alert(1)</script>",
     "a | b | c\n\n| d |\n| --- |",

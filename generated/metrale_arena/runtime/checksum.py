@@ -5,7 +5,7 @@
 The digest covers every byte. The sums read the whole allocation as float32 lanes,
 whatever the buffer holds; they show where two digests that differ went apart. They are
 made block by block: by numpy where it is installed, in float64, else exactly, which
-takes some thirty times as long. The two differ by 1e-14 of `total_abs` at most, and of
+takes some eighty times as long. The two differ by 1e-14 of `total_abs` at most, and of
 `total_squares`.
 """
 
@@ -144,15 +144,18 @@ def _adder(most: int) -> Callable[[bytearray], _Block]:
 
     def fast(chunk: bytearray) -> _Block:
         count = len(chunk) // _LANE_BYTES
-        lanes = room[:count]
+        read, lanes = numpy.frombuffer(chunk, "<f4", count), room[:count]
         nans = infs = 0
         with numpy.errstate(invalid="ignore"):
-            lanes[:] = numpy.frombuffer(chunk, "<f4", count)
+            lanes[:] = read
             total = float(lanes.sum())
         if not isfinite(total):
-            nans = int(numpy.isnan(lanes).sum())
-            infs = int(numpy.isinf(lanes).sum())
-            lanes = lanes[numpy.isfinite(lanes)]
+            # Bytes that are no floats make one lane in 256 a NaN. To leave such lanes
+            # out takes longer than to add a 0 for each.
+            odd = ~numpy.isfinite(read)
+            nans = int(numpy.count_nonzero(numpy.isnan(read)))
+            infs = int(numpy.count_nonzero(odd)) - nans
+            numpy.copyto(lanes, 0.0, where=odd)
             total = float(lanes.sum())
         numpy.abs(lanes, out=lanes)
         absolute = float(lanes.sum())

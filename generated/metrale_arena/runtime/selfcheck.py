@@ -14,7 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .backend import ALIGNMENT, GpuBackend, Stream, SupportsViews
+from .backend import ALIGNMENT, GpuBackend, Stream
 from .device import DevicePtr
 from .errors import ArenaError, CarveError, LayoutError, ReleasedError
 from .info import BufferInfo
@@ -35,10 +35,12 @@ class SelfcheckReport(NamedTuple):
 
     passed: the number of probes that held.
     failures: a sentence for each that did not.
+    left_out: what was not probed, and why.
     """
 
     passed: int
     failures: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -47,7 +49,8 @@ class SelfcheckReport(NamedTuple):
 
     def __str__(self) -> str:
         head = f"selfcheck: {self.passed} passed, {len(self.failures)} failed"
-        return "\n".join([head, *(f"  {failure}" for failure in self.failures)])
+        left_out = [f"left out: {each}" for each in self.left_out]
+        return "\n  ".join([head, *self.failures, *left_out])
 
 
 class _Runs:
@@ -169,6 +172,7 @@ class Selfcheck:
         self._layouts = layouts
         self._uses = uses
         self._gpu = gpu
+        self._viewed = getattr(gpu, "dlpack_device", None) is not None
         self._passed = 0
         self._failures: list[str] = []
         self._scenario = "sizes"
@@ -178,7 +182,11 @@ class Selfcheck:
 
     def report(self) -> SelfcheckReport:
         """What was probed so far."""
-        return SelfcheckReport(self._passed, tuple(self._failures))
+        left_out: tuple[str, ...] = ()
+        if not self._viewed:
+            kind = type(self._gpu).__name__
+            left_out = (f"views of buffers, since {kind} has no dlpack_device",)
+        return SelfcheckReport(self._passed, tuple(self._failures), left_out)
 
     def compare(self, what: str, found: object, wanted: object) -> None:
         """Note whether two values are equal."""
@@ -233,7 +241,7 @@ class Selfcheck:
         self._zeroing(arena, recorder, pointers, sizes)
         if read:
             self._checksum(arena, pointers)
-        elif isinstance(self._gpu, SupportsViews):
+        elif self._viewed:
             self._views(arena, pointers)
         self._carves(arena, sizes)
         for name in self._layouts:
