@@ -679,6 +679,16 @@ _FAMILIES = (
         "Put it beside the schema; arenagen comes with one to copy.",
     ),
     Code(
+        "AR097",
+        "field that no family gives",
+        "A formula reads a config field without a default that no family of the table "
+        "gives. Files are asked for a key of its name, and where they have none it is "
+        "0, false or empty, so that what it sizes is too small.",
+        "Correct the spelling, add a key to the families, or `aliases`; where 0 is "
+        "meant, say so by a `default`.",
+        "warning",
+    ),
+    Code(
         "AR110",
         "key that is read for itself",
         "Formulas of a family's keys lead from a key back to it.",
