@@ -581,6 +581,14 @@ _WARNINGS = (
         "Leave it out of the trim, or correct one of the two gates.",
         "warning",
     ),
+    Code(
+        "AR127",
+        "carved and cleared",
+        "Callers keep what they carve as long as the arena lives, and a zeroing group "
+        "clears it whenever its method is called.",
+        "Take the buffer out of the group, or remove `carve`.",
+        "warning",
+    ),
 )
 
 _EXTENDING = (

@@ -226,6 +226,23 @@ def check_defaults(symbols: Symbols) -> Iterator[Problem]:
                 )
 
 
+def check_carved(symbols: Symbols) -> Iterator[Problem]:
+    """Buffers that callers carve and a group clears."""
+    for buffer in symbols.schema.buffers:
+        cleared = list(buffer.groups)
+        cleared += [(each.group, each.group_node) for each in buffer.zero_regions]
+        if buffer.carve and cleared:
+            group, node = cleared[0]
+            yield Problem(
+                "AR127",
+                f"`{buffer.name}` is carved, and the group `{group}` clears what "
+                "callers keep there",
+                node.span,
+                hint="remove `zero`, or `carve`",
+                severity="warning",
+            )
+
+
 def check_token_major(symbols: Symbols) -> Iterator[Problem]:
     """Token-major buffers: the token count leads, and the size grows with it."""
     trends = Trends(symbols.schema.token_limit.name, symbols)
@@ -449,6 +466,7 @@ MEANING_PASSES: tuple[Pass, ...] = (
     check_overlaps,
     check_alignment,
     check_passes,
+    check_carved,
     check_unused,
     check_literals,
     check_docs,
