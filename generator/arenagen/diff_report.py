@@ -17,7 +17,8 @@ _COLUMNS = ("buffer", "old", "new", "delta")
 
 def diff_as_text(old: str, new: str, found: SchemaDiff) -> str:
     """The diff for people; `old` and `new` are what the schemas are called."""
-    lines = [f"{old} -> {new}: {_summary(found)}"]
+    compared = old if old == new else f"{old} -> {new}"
+    lines = [f"{compared}: {_summary(found)}"]
     for section, changes in groupby(found.changes, lambda change: change.section):
         lines += ["", section]
         for change in changes:

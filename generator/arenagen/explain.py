@@ -112,6 +112,7 @@ class Explanation:
     name: str
     doc: str
     details: tuple[str, ...]
+    token_major: bool
     terms: tuple[Term, ...]
     full: Sized | None
     tokens: int | None
@@ -129,8 +130,7 @@ def explain(
     """
     known = {each.name: each for each in schema.buffers}
     if name not in known:
-        hint = did_you_mean(name, list(known)) or f"{len(known)} buffers are declared"
-        raise ArenagenError(f"no buffer is named `{name}`; {hint}")
+        raise _no_buffer(schema, name)
     buffer = known[name]
     methods = {group.name: group.method for group in schema.groups}
     cleared = [methods[group] for group, _ in buffer.groups]
@@ -150,6 +150,7 @@ def explain(
         name=name,
         doc=buffer.doc,
         details=tuple(buffer_details(buffer, cleared, regions)),
+        token_major=buffer.token_major,
         terms=_terms(schema, buffer, inputs),
         full=full,
         tokens=tokens,
@@ -157,11 +158,23 @@ def explain(
     )
 
 
-def _terms(schema: Schema, buffer: Buffer, inputs: Inputs | None) -> tuple[Term, ...]:
-    symbols = Symbols(schema)
-    sizing = Sizing(schema, inputs) if inputs is not None else None
-    read = buffer_reads(symbols, buffer)
-    shared = readers(schema)
+def _no_buffer(schema: Schema, name: str) -> ArenagenError:
+    """What a name is instead, or a buffer of a similar name."""
+    for kind, each in _named(schema):
+        if each.name == name:
+            what = "config field" if kind == "field" else kind
+            text = f"`{name}` is a {what}, and no buffer"
+            reading = readers(schema).get(name)
+            if reading:
+                text += f"; the first that reads it is `{reading[0]}`"
+            return ArenagenError(text)
+    known = [each.name for each in schema.buffers]
+    hint = did_you_mean(name, known) or f"{len(known)} buffers are declared"
+    return ArenagenError(f"no buffer is named `{name}`; {hint}")
+
+
+def _named(schema: Schema) -> Iterator[tuple[TermKind, _Named]]:
+    """Everything that formulas read, by section."""
     sections: tuple[tuple[TermKind, Sequence[_Named]], ...] = (
         ("limit", schema.limits),
         ("field", schema.config),
@@ -172,6 +185,16 @@ def _terms(schema: Schema, buffer: Buffer, inputs: Inputs | None) -> tuple[Term,
         ("function", schema.functions),
         ("layout", schema.layouts),
     )
+    for kind, entries in sections:
+        for each in entries:
+            yield kind, each
+
+
+def _terms(schema: Schema, buffer: Buffer, inputs: Inputs | None) -> tuple[Term, ...]:
+    symbols = Symbols(schema)
+    sizing = Sizing(schema, inputs) if inputs is not None else None
+    read = buffer_reads(symbols, buffer)
+    shared = readers(schema)
     return tuple(
         Term(
             kind=kind,
@@ -181,8 +204,7 @@ def _terms(schema: Schema, buffer: Buffer, inputs: Inputs | None) -> tuple[Term,
             value=_value(sizing, each.name) if sizing and kind not in CALLED else None,
             readers=tuple(other for other in shared[each.name] if other != buffer.name),
         )
-        for kind, entries in sections
-        for each in entries
+        for kind, each in _named(schema)
         if each.name in read
     )
 

@@ -41,7 +41,8 @@ def explanation_text(found: Explanation, config: str) -> str:
 def _pass_lines(found: Explanation, of_pass: Sized) -> list[str]:
     called = "1 token" if found.tokens == 1 else f"{found.tokens} tokens"
     if of_pass is found.full or found.full is None:
-        return [f"a pass of {called} counts the whole buffer"]
+        whole = f"a pass of {called}: {_bytes(of_pass.nbytes)}, the whole buffer"
+        return [whole if found.token_major else f"{whole}, which is not token-major"]
     lines = [f"a pass of {called}: {_bytes(of_pass.nbytes)}"]
     return lines + _sized_lines(of_pass, found.full.steps)
 
@@ -90,7 +91,7 @@ def _use_lines(use: UseWork, sized: Sized) -> list[str]:
     if use.name == sized.use:
         note = "wins"
         if sized.runner_up:
-            note += f", {sized.margin:,} bytes before {sized.runner_up}"
+            note += f", {sized.margin:,} bytes ahead of {sized.runner_up}"
     lines = _work_lines(f"    {use.name}", use.extent, ": ", note)
     if use.gate is not None:
         lines += _chain("      gate", use.gate)

@@ -228,7 +228,7 @@ class LayoutCall(Placed):
 
 @record
 class Region(Placed):
-    """A part of a buffer: laid behind its predecessor, aligned, or at a fixed byte."""
+    """A part of a buffer: laid behind its predecessor, aligned, or at a byte given."""
 
     name: str
     doc: str

@@ -60,8 +60,7 @@ def zero_plan(
     of_pass = inputs
     if tokens is not None:
         if group.rows_method is None:
-            name = group.method
-            raise ArenagenError(f"`{name}` has no form that is limited to a pass")
+            raise _no_rows_method(schema, group)
         if tokens < limit.minimum:
             raise ArenagenError(f"a pass of {tokens} tokens; at least {limit.minimum}")
         if tokens < inputs.limits[limit.name]:
@@ -94,6 +93,15 @@ def cleared_pieces(
         if nbytes:
             pieces[buffer.name] = [ZeroRange((buffer.name,), 0, nbytes)]
     return pieces | _region_pieces(schema, group, inputs, full)
+
+
+def _no_rows_method(schema: Schema, group: Group) -> ArenagenError:
+    advice = f"add `rows_method` to the group `{group.name}`"
+    able = [each.method for each in schema.groups if each.rows_method is not None]
+    if able:
+        advice += f", or take one that has: --method {able[0]}"
+    name = group.method
+    return ArenagenError(f"`{name}` has no form that is limited to a pass; {advice}")
 
 
 def _sizes(schema: Schema, inputs: Inputs) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .backend import GpuBackend, SupportsPatternFill
+from .backend import GpuBackend
 from .device import DevicePtr
 from .errors import SizeError
 
@@ -27,8 +27,10 @@ def fill(gpu: GpuBackend, ptr: DevicePtr, pattern: bytes, nbytes: int) -> None:
     even = ptr % width == nbytes % width == 0
     if pattern == pattern[:1] * width:
         gpu.memset(ptr, pattern[0], nbytes)
-    elif width <= 4 and even and isinstance(gpu, SupportsPatternFill):
-        gpu.memset_pattern(ptr, pattern, nbytes // width)
+        return
+    memset_pattern = getattr(gpu, "memset_pattern", None)
+    if width <= 4 and even and memset_pattern is not None:
+        memset_pattern(ptr, pattern, nbytes // width)
     else:
         _fill_by_copy(gpu, ptr, pattern, nbytes)
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .backend import ALIGNMENT, GpuBackend, Stream, SupportsViews
+from .backend import ALIGNMENT, GpuBackend, Stream
 from .device import DevicePtr
 from .errors import ArenaError, CarveError, LayoutError, ReleasedError
 from .info import BufferInfo
@@ -170,7 +170,7 @@ class Selfcheck:
         self._layouts = layouts
         self._uses = uses
         self._gpu = gpu
-        self._viewed = isinstance(gpu, SupportsViews)
+        self._viewed = getattr(gpu, "dlpack_device", None) is not None
         self._passed = 0
         self._failures: list[str] = []
         self._scenario = "sizes"

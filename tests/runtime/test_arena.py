@@ -2158,6 +2158,9 @@ def test_a_backend_may_have_its_methods_by_itself() -> None:
     passing: Any = Passing(gpu)
     for backend in (held, passing):
         MOE_CASE.build(backend).release()
+    # What is optional is seen too.
+    with MOE_CASE.build(passing) as arena:
+        assert arena.tensor("hidden_states").nbytes == arena.hidden_states_bytes
     # One of the same class that does not.
     with pytest.raises(ConfigError, match="it lacks free, memset"):
         MOE_CASE.build(Unfinished())  # type: ignore[arg-type]

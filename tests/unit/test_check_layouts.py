@@ -174,6 +174,40 @@ def test_a_limit_between_two_powers_of_two_is_tried() -> None:
     )
 
 
+def counters(dtype: str, at: str, gate: str = "") -> list[str]:
+    """What is said of a counter for each head with a word behind it."""
+    text = HEAD.replace("LIMIT", "minimum: 1") + (
+        "buffers:\n  launch:\n    doc: Counters.\n    regions:\n"
+        f"      counters: {{dtype: {dtype}, {gate}shape: [heads], doc: C.}}\n"
+        f"      word: {{at: {at}, bytes: 8, doc: W.}}\n"
+    )
+    schema = load(text, "a.yaml")
+    return [each.message for each in check(schema) if each.code == "AR081"]
+
+
+@pytest.mark.parametrize("at", [4, 252, 256, 512, 1024, 100_000, 1 << 21])
+@pytest.mark.parametrize(("dtype", "nbytes"), [("u8", 1), ("bf16", 2), ("u32", 4)])
+def test_counts_that_reach_a_fixed_place_are_tried(
+    at: int, dtype: str, nbytes: int
+) -> None:
+    found = counters(dtype, str(at))
+    if at // nbytes >= 1 << 20:
+        # No model has so many of anything.
+        assert found == []
+        return
+    assert len(found) == 1
+    heads = int(found[0].rsplit("=", 1)[1])
+    assert heads * nbytes > at
+    assert f"both claim the bytes [{at}, " in found[0]
+
+
+def test_a_place_by_a_name_and_a_count_that_a_gate_reads() -> None:
+    assert counters("u32", "32 * TILE")[0].endswith("[512, 516) at heads=129")
+    assert counters("u32", "seqs * 512")[0].endswith("heads=129, seqs=1")
+    assert counters("u32", "256", "when: heads > 0, ")[0].endswith("at heads=65")
+    assert counters("u32", "4 * heads", "when: heads > 0, ") == []
+
+
 def test_two_inputs_at_once_are_tried() -> None:
     # Neither alone leaves 32 rows: 8 by 8 are 64.
     found = overlaps("minimum: 1, maximum: 16", '"min(seqs, 8) * min(heads, 8)"')

@@ -601,7 +601,7 @@ config.json: max_tokens=8
 def test_the_text_without_a_difference(here: Path) -> None:
     found = run("old.yaml", "old.yaml", "-c", "config.json", "--exit-code").stdout
     assert found == """\
-old.yaml -> old.yaml: no entry differs
+old.yaml: no entry differs
 
 config.json: max_tokens=8
   buffer  old  new  delta

@@ -329,7 +329,7 @@ config.json: max_tokens=20
     tiled
       = bf16 [padded, width]
       = [32, 5] of 2 bytes
-      = 320 bytes (wins, 120 bytes before plain)
+      = 320 bytes (wins, 120 bytes ahead of plain)
       gate: width > 4 = 5 > 4 = True
 
 a pass of 2 tokens: 160 bytes
@@ -340,7 +340,7 @@ a pass of 2 tokens: 160 bytes
     tiled
       = bf16 [padded, width]
       = [16, 5] of 2 bytes
-      = 160 bytes (wins, 140 bytes before plain)
+      = 160 bytes (wins, 140 bytes ahead of plain)
       gate: width > 4 = 5 > 4 = True
 
 depends on
@@ -371,7 +371,7 @@ config.json: max_tokens=20
   extent: fp4_e2m1 [padded, 3] = [32, 3] of 4 bits = 48 bytes
   floor: 64 (sets the size)
 
-a pass of 1 token counts the whole buffer
+a pass of 1 token: 64 bytes, the whole buffer, which is not token-major
 
 depends on
   limit max_tokens = 20: Tokens of a pass.
@@ -382,6 +382,8 @@ depends on
 shares
   padded: rows
 """
+    whole = "a pass of 21 tokens: 320 bytes, the whole buffer\n"
+    assert whole in run("rows", *options, "-t", "21").stdout
     closed = run("table", *options, "--set", "width=2").stdout
     assert "\n  0 bytes\n  gate: width > 2 = 2 > 2 = False (no memory)\n\n" in closed
     # 43,200 rows are padded to 43,216, which is no multiple of a line's width.
@@ -480,6 +482,13 @@ def test_what_cannot_be_explained(here: Path) -> None:
     assert run("hidden", *small, code=2).stderr == (
         "error: no buffer is named `hidden`; known here: rows, table, raw\n"
     )
+    assert run("padded", *small, code=2).stderr == (
+        "error: `padded` is a let, and no buffer; the first that reads it is `rows`\n"
+    )
+    assert run("width", *small, code=2).stderr == (
+        "error: `width` is a config field, and no buffer; the first that reads it is "
+        "`rows`\n"
+    )
     assert (
         "explain takes one --config" in run("rows", *small, *config * 2, code=2).stderr
     )
@@ -507,6 +516,12 @@ def test_a_let_without_a_value_that_nothing_needs(here: Path) -> None:
     assert {"per": None}.items() <= {
         each["name"]: each["value"] for each in data["depends_on"]
     }.items()
+
+
+def test_a_name_that_no_buffer_reads_is_told_all_the_same() -> None:
+    with pytest.raises(ArenagenError) as caught:
+        explain(METRALE, "DECODE_META_MAX_ROWS", None)
+    assert str(caught.value) == "`DECODE_META_MAX_ROWS` is a constant, and no buffer"
 
 
 def test_many_buffers_are_not_listed() -> None:

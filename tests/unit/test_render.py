@@ -538,7 +538,7 @@ buffers:
     align: 512
     regions:
       one: {shape: [3], when: heads > 2, doc: Gated and first.}
-      two: {dtype: fp4_e2m1, shape: [heads, 3], doc: An odd count of nibbles.}
+      two: {dtype: fp4_e2m1, shape: ["min(heads, 65)", 3], doc: Odd nibbles.}
       three: {dtype: i64, shape: [2], align: 8, doc: Aligned.}
       four: {layout: fixed_block, at: 256, doc: At a place.}
       five: {bytes: per_head(24), when: heads > 0, doc: Divided.}

@@ -84,7 +84,7 @@ def test_a_save_emits_again_and_tells_what_changed(
     assert asked == [(str(project),)]
     _, saved = result.stdout.split("watching 1 file, until Ctrl-C\n")
     assert saved.startswith("\nsaved tiny.yaml\nchanged out/")
-    assert "tiny_arena -> tiny_arena: " in saved
+    assert "\ntiny_arena: 1 changed\n" in saved
     assert "M * width * 6" in (project / "out/sizes.py").read_text()
 
 
@@ -132,9 +132,9 @@ def test_schemas_may_be_listed_and_unlisted_meanwhile(
     assert (result.exit_code, result.stderr) == (0, "")
     first, second, third, last = result.stdout.split("\nsaved ")[1:]
     assert "others: " in first and " -> " not in first
-    assert "other_arena -> other_arena: " in second
+    assert "\nother_arena: 1 changed\n" in second
     assert "others: " not in third
-    assert "tiny_arena -> tiny_arena: " in last
+    assert "\ntiny_arena: 1 changed\n" in last
 
 
 def test_a_base_that_a_save_names_is_watched_too(

@@ -117,7 +117,9 @@ def test_the_command_prints_json() -> None:
         ),
         (
             ("--method", "zero_prefill_essentials", "-t", "1"),
-            "error: `zero_prefill_essentials` has no form that is limited to a pass",
+            "error: `zero_prefill_essentials` has no form that is limited to a pass; "
+            "add `rows_method` to the group `prefill_essentials`, or take one that "
+            "has: --method zero_all",
         ),
     ],
 )

@@ -4,8 +4,9 @@
 
 An arena calls the methods of GpuBackend, so a backend may be wrapped or replaced
 freely. The other protocols are optional: their methods are called in place of those of
-GpuBackend where a backend has them. So a wrapper that passes every attribute on also
-passes on `alloc_many`, and never sees an `alloc`: it should name what it passes on.
+GpuBackend where a backend has them, also by `__getattr__`. So a wrapper that passes
+every attribute on also passes on `alloc_many`, and never sees an `alloc`: it should
+keep back what goes past it.
 
 Every size is in bytes. A method that cannot do what it is asked raises BackendError,
 and OutOfMemoryError when memory is what is missing.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Final
 
-from .backend import GpuBackend, SupportsViews
+from .backend import GpuBackend
 from .errors import BackendError, LayoutError, spelling_hint
 from .info import BufferInfo
 from .layout import DTYPE_BITS
@@ -45,13 +45,16 @@ def shape_of_view(
     if tokens is not None and not info.token_major:
         why = "is not token-major: it has no rows of a pass; leave tokens out"
         raise LayoutError(name, asked, nbytes, why)
-    if not nbytes:
-        raise LayoutError(name, asked, 0)
     if shapes is None:
         raise LayoutError(name, f"{asked}; a pass has 1 to {most}", nbytes)
     uses = shapes[name]
     if not uses:
         raise LayoutError(name, f"{asked}; its gate is false: {info.gate}", nbytes)
+    if not nbytes:
+        # Shapes are those of the formulas, which know neither trims nor given sizes.
+        emptied = any(_bytes(*each) > 0 for each in uses.values())
+        why = "has no memory here: emptied by a trim, or by the sizes that were given"
+        raise LayoutError(name, asked, 0, why if emptied else "")
     if use is None:
         use = max(uses, key=lambda each: _bytes(*uses[each]))
     if use not in uses:
@@ -79,8 +82,10 @@ def view_device(gpu: GpuBackend) -> tuple[int, int]:
 
     Raise BackendError for a backend that does not say.
     """
-    if isinstance(gpu, SupportsViews):
-        return gpu.dlpack_device
+    # From Python 3.12 on, isinstance with a protocol does not see a `__getattr__`.
+    device: tuple[int, int] | None = getattr(gpu, "dlpack_device", None)
+    if device is not None:
+        return device
     raise BackendError(
         f"{type(gpu).__name__} does not say where its memory lies; give it the "
         "property dlpack_device, (1, 0) for host memory or (2, n) for CUDA device n"
