@@ -433,7 +433,8 @@ _MEANING = (
         "not token-major",
         "`token_major: true` is checked: the token count sits in the leading "
         "dimension, and the size is shown to grow with it.",
-        "Put the token count first, or remove `token_major`.",
+        "Put the token count first, in a formula that never shrinks as it grows, or "
+        "remove `token_major`.",
     ),
     Code(
         "AR072",
@@ -676,6 +677,16 @@ _FAMILIES = (
         "family table that cannot be read",
         "The file that `arena.families` names is not there, or cannot be read.",
         "Put it beside the schema; arenagen comes with one to copy.",
+    ),
+    Code(
+        "AR097",
+        "field that no family gives",
+        "A formula reads a config field without a default that no family of the table "
+        "gives. Files are asked for a key of its name, and where they have none it is "
+        "0, false or empty, so that what it sizes is too small.",
+        "Correct the spelling, add a key to the families, or `aliases`; where 0 is "
+        "meant, say so by a `default`.",
+        "warning",
     ),
     Code(
         "AR110",

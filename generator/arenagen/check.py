@@ -54,6 +54,10 @@ from .symbols import Symbols
 Pass = Callable[[Symbols], Iterable[Problem]]
 BoundsPass = Callable[[Bounds], Iterable[Problem]]
 GROWS = ("fixed", "rising")
+_NEVER_SHRINKS = (
+    "size it by a formula that never shrinks as the tokens grow, or remove "
+    "`token_major`"
+)
 # Names that cannot be what they are, whatever the reason.
 NAME_CODES = ("AR050", "AR051", "AR052", "AR053", "AR054", "AR055")
 
@@ -287,15 +291,10 @@ def _token_leads(
                 yield _not_token_major(
                     buffer, lead, f"its leading dimension does not depend on `{limit}`"
                 )
-            elif move == "falling":
+            elif move not in GROWS:
+                why = _shrinks(lead, trends)
                 yield _not_token_major(
-                    buffer, lead, f"its leading dimension shrinks as `{limit}` grows"
-                )
-            elif move == "unknown":
-                yield _not_token_major(
-                    buffer,
-                    lead,
-                    f"its leading dimension cannot be shown to grow with `{limit}`",
+                    buffer, lead, f"its leading dimension {why}", _NEVER_SHRINKS
                 )
             for dim in behind:
                 yield _not_token_major(
@@ -327,6 +326,22 @@ def _token_leads(
                 extent.span,
                 hint="give a dtype and a shape, or remove `token_major`",
             )
+
+
+def _shrinks(lead: Formula, trends: Trends) -> str:
+    """How a leading dimension moves that does not grow with the tokens."""
+    # Takes a while to load, and most schemas have no such fault.
+    from .shrinking import find_shrink
+
+    limit = trends.symbols.limits[trends.limit]
+    found = find_shrink(trends.symbols, lead.expr, limit)
+    if found is None:
+        return f"cannot be shown to grow with `{limit.name}`"
+    case = ", ".join(f"{name}={value}" for name, value in found.case.items())
+    return (
+        f"shrinks from {found.before} to {found.after} as `{limit.name}` grows from "
+        f"{found.low} to {found.high}{f', at {case}' if case else ''}"
+    )
 
 
 def _not_token_major(

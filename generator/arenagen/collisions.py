@@ -8,22 +8,29 @@ that happens. Finding nothing proves nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, islice, product
 from typing import TypeAlias
 
-from .evaluate import EvaluationError, Scope, Value, evaluate
-from .formula import Expr, Int, Name, Type, walk
-from .model import Layout, Lever, Limit, Region, Regions
+from .cases import (
+    BESIDE_ROUND,
+    MOST,
+    ROUND,
+    Case,
+    integer,
+    limit_values,
+    numbers_beside,
+    scope_of,
+    values_of_type,
+)
+from .evaluate import EvaluationError, Value, evaluate
+from .formula import Expr
+from .model import Layout, Lever, Region, Regions
 from .record import record
-from .sizing import Inputs, Known, Sizing
 from .symbols import Symbols, extent_formulas, layout_calls, layout_formulas
 
-Case: TypeAlias = Mapping[str, Value]
 Candidates: TypeAlias = dict[str, Sequence[Value]]
 
-_ROUND = tuple(1 << power for power in range(21))
-_BESIDE_ROUND = tuple(each + step for each in _ROUND[2:] for step in (-1, 1))
 _SMALL = (1, 2, 3, 8, 64)
 # Of two inputs at once, so many values of each.
 _PAIRED = 12
@@ -86,15 +93,15 @@ def _candidates(
     found: Candidates = {}
     for kind, name in sorted(symbols.leaves(exprs)):
         if kind == "limit":
-            found[name] = _of_limit(symbols.limits[name])
+            found[name] = limit_values(symbols.limits[name])
         elif kind == "lever":
             found[name] = _of_lever(symbols.levers[name])
         elif kind == "field":
-            found[name] = _of_type(symbols.fields[name].type, _SMALL)
+            found[name] = values_of_type(symbols.fields[name].type, _SMALL)
             if name in gates:
-                found[name] = _compared(symbols, conditions)
+                found[name] = numbers_beside(symbols, conditions)
     for parameter in layout.parameters if layout else ():
-        found[parameter.name] = _of_type(parameter.type, (*_ROUND, *_BESIDE_ROUND))
+        found[parameter.name] = values_of_type(parameter.type, (*ROUND, *BESIDE_ROUND))
     return found
 
 
@@ -105,17 +112,17 @@ def _filling(
 
     None beyond what limits are tried for: no model has so many of anything.
     """
-    _, scope = _scope(symbols, layout, case)
+    _, scope = scope_of(symbols, layout, case)
     found: set[int] = set()
     for region in regions.items:
         if region.at is None:
             continue
         try:
-            start = _integer(evaluate(region.at.expr, scope))
+            start = integer(evaluate(region.at.expr, scope))
         except EvaluationError:
             continue
         found.update(start // nbytes + 1 for nbytes in (1, 2, 4, 8))
-    return [each for each in sorted(found) if 0 < each <= _ROUND[-1]]
+    return [each for each in sorted(found) if 0 < each <= MOST]
 
 
 def _fields(symbols: Symbols, exprs: Iterable[Expr]) -> set[str]:
@@ -123,38 +130,6 @@ def _fields(symbols: Symbols, exprs: Iterable[Expr]) -> set[str]:
     leaves = symbols.leaves(exprs)
     fields = (symbols.fields[name] for kind, name in leaves if kind == "field")
     return {each.name for each in fields if each.type == "int"}
-
-
-def _compared(symbols: Symbols, conditions: Iterable[Expr]) -> Sequence[int]:
-    """0, 1 and the integers that conditions name, with those beside them."""
-    named: list[Value] = [0]
-    for condition in conditions:
-        for node in walk(condition):
-            if isinstance(node, Int):
-                named.append(node.value)
-            elif isinstance(node, Name) and node.name in symbols.constants:
-                named.append(symbols.constants[node.name].value)
-    numbers = [each for each in named if type(each) is int]
-    beside = [each + step for step in (0, 1, -1) for each in numbers]
-    return list(dict.fromkeys(each for each in beside if each >= 0))
-
-
-def _of_type(kind: Type, numbers: Sequence[int]) -> Sequence[Value]:
-    match kind:
-        case "int":
-            return numbers
-        case "bool":
-            return (False, True)
-        case "str":
-            return ("",)
-    return ((),)
-
-
-def _of_limit(limit: Limit) -> Sequence[int]:
-    most = _ROUND[-1] if limit.maximum is None else limit.maximum
-    values = (limit.minimum, *_ROUND, most, limit.default or 0, *_BESIDE_ROUND)
-    inside = (each for each in values if limit.minimum <= each <= most)
-    return list(dict.fromkeys(inside)) or [limit.minimum]
 
 
 def _of_lever(lever: Lever) -> Sequence[Value]:
@@ -186,7 +161,7 @@ def _spread(values: Sequence[Value]) -> Sequence[Value]:
 def _collisions(
     symbols: Symbols, regions: Regions, layout: Layout | None, case: Case
 ) -> list[Collision]:
-    sizing, scope = _scope(symbols, layout, case)
+    sizing, scope = scope_of(symbols, layout, case)
     try:
         placed = list(sizing.regions(regions, scope, overlapping=True))
     except EvaluationError:
@@ -199,42 +174,3 @@ def _collisions(
         elif begin < start:
             found.append(Collision(first, second, begin, begin, case))
     return found
-
-
-def _scope(symbols: Symbols, layout: Layout | None, case: Case) -> tuple[Sizing, Scope]:
-    """The sizing of a case, and what the formulas of regions read in it."""
-    schema = symbols.schema
-    sizing = Sizing(
-        schema,
-        Inputs(
-            config={
-                each.name: case.get(each.name, _of_type(each.type, (0,))[0])
-                for each in schema.config
-            },
-            limits={
-                each.name: _integer(case.get(each.name, each.minimum))
-                for each in schema.limits
-            },
-            levers={
-                each.name: _plain(case.get(each.name, each.default))
-                for each in schema.levers
-            },
-            target={each.name: each.default for each in schema.target},
-        ),
-        Known(schema, symbols),
-    )
-    if layout is None:
-        return sizing, sizing
-    return sizing, sizing.inside(
-        layout, [case[each.name] for each in layout.parameters]
-    )
-
-
-def _integer(value: Value) -> int:
-    assert isinstance(value, int)
-    return value
-
-
-def _plain(value: Value) -> int | bool | str:
-    assert not isinstance(value, tuple)
-    return value

@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from .chain import OpenBase, base_of, no_base, read_chain
 from .check import check
+from .check_families import check_given
 from .errors import InputProblems, Problem, sort_problems
 from .extend import extend
 from .families import FamilyTable
@@ -81,6 +82,8 @@ def check_source(
         table = load_families(decode(families.data, families.name), families.name)
         if problems := table.check(schema):
             raise InputProblems(problems)
+        found = (*warnings, *check_given(schema, table))
+        warnings = tuple(sort_problems(found))
     return Checked(schema, table, warnings)
 
 

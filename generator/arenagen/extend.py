@@ -53,6 +53,8 @@ class Extended:
         hint = problem.hint
         if problem.code == "AR080":
             hint = "leave it out: name it in `remove`"
+        elif problem.code == "AR021" and related[0] == "removed":
+            hint = "leave it out of `remove`"
         return replace(problem, hint=hint, related=(*problem.related, related))
 
 

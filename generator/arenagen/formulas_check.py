@@ -273,6 +273,7 @@ class _Types:
                     "AR061",
                     f"the layout `{call.layout}` needs the argument `{name}`",
                     call.span,
+                    hint=f"add `{name}: …` to its `arguments`",
                 )
             )
         for name, formula in call.arguments:

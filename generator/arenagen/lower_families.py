@@ -11,7 +11,7 @@ from typing import TypeAlias
 from .emit import Emitter
 from .families import FamilyTable
 from .family import Family, Indexes, Key, Words, plain_key
-from .formula import Call, Expr, Name, Str, Type, names, quote
+from .formula import Bool, Call, Expr, Int, Name, Str, Type, names, quote
 from .imports import Imports
 from .model import Field, Formula, Schema
 from .record import record
@@ -22,6 +22,8 @@ GETTERS: dict[Type, str] = {
     "str": "text",
     "list": "texts",
 }
+# Defaults that are what such a call gives for a key that is not there.
+NOTHING = (Int(0), Bool(False), Str(""))
 # The calls that read keys, by a key and what else they depend on: families share them.
 Getters: TypeAlias = dict[tuple[int, frozenset[str]], str]
 
@@ -240,7 +242,7 @@ class _Lowering:
         key = self._plain.get(field.name)
         if key is None:
             return ""
-        if field.default is None:
+        if field.default is None or field.default.expr in NOTHING:
             return self.getter(key)
         if any(names(field.default.expr)):
             self.imports.add("config", "DERIVED")

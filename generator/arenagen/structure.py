@@ -27,7 +27,7 @@ _KINDS = {
 }
 _FORMULA = {"integer", "string", "boolean"}
 # One entry of a list that is written without its brackets.
-_ENTRY = r"[A-Za-z_][A-Za-z0-9_]{0,39}"
+_ENTRY = r"[A-Za-z_][A-Za-z0-9_]{0,39}|[0-9]{1,19}"
 # How other languages call the types and dtypes.
 _SPELLINGS = {
     "array": "list",
@@ -157,6 +157,7 @@ def _translate(error: Any, tree: _Tree) -> Iterator[Problem]:
                         "AR021",
                         f"the key `{key}` is missing{where}",
                         tree.name(path),
+                        hint=_missing_hint(key, path),
                     )
         case "type":
             wanted = error.validator_value
@@ -165,7 +166,7 @@ def _translate(error: Any, tree: _Tree) -> Iterator[Problem]:
                 "AR022",
                 f"{_found(node)}{where}; it must be {_either(kinds)}",
                 node.span,
-                hint=_type_hint(node, kinds),
+                hint=_type_hint(node, kinds, path),
             )
         case "enum":
             choice = [str(each) for each in error.validator_value]
@@ -264,7 +265,7 @@ def _either(kinds: list[str]) -> str:
     return " or ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
 
-def _type_hint(node: Node, kinds: list[str]) -> str:
+def _type_hint(node: Node, kinds: list[str], path: list[str | int]) -> str:
     match node:
         case Scalar(None) if node.rest.lstrip().startswith("#"):
             return "` #` begins a comment: put a text with it in quotes"
@@ -272,8 +273,10 @@ def _type_hint(node: Node, kinds: list[str]) -> str:
             return "quote what holds a comma inside `{ }`"
         case Scalar(None) if node.span.source[node.span.column - 1 :][:1] == "&":
             return "put a text that begins with `&` in quotes"
-        case Scalar(str() as text) if kinds == ["array"] and re.fullmatch(_ENTRY, text):
-            return f"write `[{text}]`"
+        case Scalar(str() | int() as value) if kinds == ["array"] and (
+            not isinstance(value, bool)
+        ):
+            return _list_hint(str(value), path)
         case Sequence() | Mapping() if kinds == ["string"]:
             return _bracket_hint(node)
         case Scalar(str() as text) if kinds == ["integer"] and text[:1].isdigit():
@@ -289,6 +292,22 @@ def _type_hint(node: Node, kinds: list[str]) -> str:
         case Scalar(int() | float()) if "string" in kinds:
             return "put the text in quotes"
     return ""
+
+
+def _missing_hint(key: str, path: list[str | int]) -> str:
+    if key == "doc":
+        return "say in a sentence what it is: `doc: …`"
+    return f"add `{key}: …`" if path else f"add the section `{key}`"
+
+
+def _list_hint(text: str, path: list[str | int]) -> str:
+    """The list that a text is meant to be, where that is sure."""
+    shape = path[-1:] == ["shape"]
+    # A shape has the product of its dimensions as elements.
+    entries = [part.strip() for part in re.split("[,*]" if shape else ",", text)]
+    if all(re.fullmatch(_ENTRY, each) for each in entries):
+        return f"write `[{', '.join(entries)}]`"
+    return "give a list of dimensions" if shape else ""
 
 
 def _lone_key(node: Scalar) -> bool:

@@ -1,6 +1,7 @@
 """The starter arena: sizes by hand, and one arena on host memory.
 
 Needs the package: arenagen generate starter.yaml -o starter_arena
+If it lies elsewhere, as in src, pytest finds it with: -o pythonpath=src
 """
 
 from starter_arena import (

@@ -511,6 +511,11 @@ def test_a_trimmed_buffer_offers_nothing(gpu: Backend) -> None:
             "attn_output: no room for attention(): "
             "it is not allocated in this arena (0 bytes)"
         )
+        # A trim alone leaves a shape of some bytes without memory.
+        assert refusal(lambda: arena.tensor("attn_output", tokens=2)) == (
+            "attn_output has no memory here: emptied by a trim, or by the sizes that "
+            "were given"
+        )
         arena.scratch.prefill(4)
 
 
@@ -637,6 +642,15 @@ def test_a_view_that_there_is_not_says_why() -> None:
         assert told("hidden_states", tokens=5) == (
             "hidden_states: no room for a view of 5 tokens; a pass has 1 to 4: "
             "it has 64 bytes"
+        )
+        assert told("lora_xa") == (
+            "lora_xa: no room for a view; its gate is false: adapter_max_rank > 0: "
+            "it is not allocated in this arena (0 bytes)"
+        )
+        # Without heads its shape has no elements, with a trim or without.
+        assert told("attn_output") == (
+            "attn_output: no room for a view: "
+            "it is not allocated in this arena (0 bytes)"
         )
         with pytest.raises(ConfigError) as caught:
             arena.tensor("hiden_states")

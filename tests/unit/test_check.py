@@ -1,7 +1,8 @@
 """Bad schemas and what is said of them.
 
 Each file of tests/errors is a small schema, and each of tests/errors/families a small
-family table, whose leading comment is the exact text of its problems.
+family table, whose leading comment is the exact text of its problems. A schema may name
+a family table beside it, which ends in `.yml`.
 `python tests/unit/test_check.py NAME...` writes that comment anew. What schemas extend
 lies in tests/errors/bases.
 """
@@ -50,7 +51,10 @@ def problems_of(path: Path, data: bytes) -> tuple[Problem, ...]:
             checked = check_source(*read_schema(Text("schema.yaml", SCHEMA)), text)
             return checked.warnings
         with chdir(ERRORS):
-            return read_schema(text, open_base)[1]
+            schema, warnings = read_schema(text, open_base)
+            table = schema.arena.families
+            families = open_base(text.name, table) if table else None
+            return check_source(schema, warnings, families).warnings
     except InputProblems as error:
         return error.problems
 

@@ -962,6 +962,19 @@ def test_defaults_of_the_schema(tmp_path: Path) -> None:
         assert tuple(getattr(config, name) for name in names) == wanted
 
 
+@pytest.mark.parametrize(
+    ("kind", "default", "getter"),
+    [("int", "0", "integer"), ("bool", "false", "flag"), ("str", "\"''\"", "text")],
+)
+def test_a_default_that_says_nothing_is_read_like_none(
+    kind: str, default: str, getter: str
+) -> None:
+    said = f"file: {{type: {kind}, default: {default}, "
+    schema = load(ARENA.replace("file: {", said), "arena.yaml")
+    view = lower_families(load_families(SMALL, "small.yaml"), schema)
+    assert view.families[0].arguments[-1] == f'file=keys.{getter}("file")'
+
+
 def test_keys_may_stand_in_any_order() -> None:
     text = SMALL.replace(
         "hidden_size: {", "depth: {default: vocab_size}\n      hidden_size: {"

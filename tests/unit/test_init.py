@@ -47,29 +47,36 @@ def test_what_is_written_works_at_once(here: Path) -> None:
     assert command == "arenagen"
     run(*arguments)
     assert test == "  python -m pytest test_tiny_llama.py"
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "error",
-            *test.split()[1:],
-            "-q",
-            "-p",
-            "no:cacheprovider",
-        ],
-        cwd=here,
-        env={**os.environ, "PYTHONPATH": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout
-    assert "4 passed" in done.stdout
+    assert "4 passed" in run_tests(here, *test.split()[1:])
     config = str(ROOT / "tests/data/Llama-3.1-8B.json")
     assert run("check").exit_code == 0
     sizes = run("sizes", "-c", config, "--format", "csv")
     assert "hidden_states" in sizes.stdout
     assert "starter" not in (here / "tiny_llama.yaml").read_text().lower()
     assert "starter" not in (here / "test_tiny_llama.py").read_text().lower()
+
+
+def run_tests(folder: Path, *arguments: str) -> str:
+    """What a Python with these arguments, which run tests, prints."""
+    options = ("-q", "-p", "no:cacheprovider")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *arguments, *options],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_the_tests_say_how_a_package_elsewhere_is_found(here: Path) -> None:
+    run("init", "tiny")
+    run("generate", "tiny.yaml", "-o", "src/tiny_arena")
+    text = (here / "test_tiny.py").read_text()
+    (options,) = re.findall(r"^If it lies .*: (-o \S+)$", text, re.MULTILINE)
+    command = ("-m", "pytest", "test_tiny.py", *options.split())
+    assert "4 passed" in run_tests(here, *command)
 
 
 def test_tensor_parallel_ranks_share_the_heads(here: Path) -> None:

@@ -45,13 +45,16 @@ def shape_of_view(
     if tokens is not None and not info.token_major:
         why = "is not token-major: it has no rows of a pass; leave tokens out"
         raise LayoutError(name, asked, nbytes, why)
-    if not nbytes:
-        raise LayoutError(name, asked, 0)
     if shapes is None:
         raise LayoutError(name, f"{asked}; a pass has 1 to {most}", nbytes)
     uses = shapes[name]
     if not uses:
         raise LayoutError(name, f"{asked}; its gate is false: {info.gate}", nbytes)
+    if not nbytes:
+        # Shapes are those of the formulas, which know neither trims nor given sizes.
+        emptied = any(_bytes(*each) > 0 for each in uses.values())
+        why = "has no memory here: emptied by a trim, or by the sizes that were given"
+        raise LayoutError(name, asked, 0, why if emptied else "")
     if use is None:
         use = max(uses, key=lambda each: _bytes(*uses[each]))
     if use not in uses:
