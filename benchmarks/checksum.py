@@ -33,7 +33,7 @@ def fastest(data: memoryview) -> str:
 
 
 def rows() -> list[Row]:
-    """Digest and sums of random lanes, by both clocks."""
+    """Digest and sums of random floats, by both clocks."""
     gpu = HostBackend(NBYTES)
     ptr = gpu.alloc(NBYTES)
     lanes = numpy.random.default_rng(1).standard_normal(_PIECE // 4, numpy.float32)
@@ -50,7 +50,7 @@ def rows() -> list[Row]:
 
     return [
         pairs(
-            f"`checksum_buffer`, {NBYTES >> 30} GiB on the host, {how}",
+            f"`checksum_buffer` with numpy, {NBYTES >> 30} GiB of floats, {how}",
             f"`hashlib.{name}` alone, the fastest here",
             calls(ours, clock=clock),
             calls(digest, clock=clock),

@@ -828,10 +828,10 @@ class MoeFp8ScratchPtr(BufferPtr):
         """The largest arguments of a call, 0 where there is no buffer."""
         return self._most(place_moe_fp8_scratch, "rows")
 
-    def __call__(self, rows: int) -> MoeFp8Layout:
+    def __call__(self, rows: int | None = None) -> MoeFp8Layout:
         """The regions of moe_fp8_scratch for a pass, with their pointers.
 
-        rows: tokens of the pass.
+        rows: tokens of the pass; None for the most that the arena holds.
 
         Raise LayoutError for more than the buffer was sized for, and where there is no
         buffer (gated off or trimmed), ConfigError for less than 1, ReleasedError after

@@ -64,6 +64,8 @@ class UseLowering(LayoutLowering):
         exprs = [*gates, *(each.expr for each in extent_formulas(extent))]
         regions: tuple[RegionView, ...] = ()
         asked: tuple[ParameterView, ...] = ()
+        limits = self.other_limits(exprs)
+        filled = use is None and isinstance(extent, LayoutCall)
         if isinstance(extent, Regions):
             regions, end = self.placed(scope, extent, what, facts)
             kind = naming.record_class(buffer.name, name)
@@ -73,8 +75,9 @@ class UseLowering(LayoutLowering):
             kind = "Region"
             if isinstance(extent, LayoutCall):
                 kind = naming.layout_class(extent.layout)
-                asked = () if use else self.asked(extent)
-            names = [each.name for each in asked]
+                if filled:
+                    asked, limits = self.asked(extent)
+            names = [each.name for each in (*asked, *limits)] if filled else []
             value = self.extent_value(scope, extent, "0", what, facts, names)
         self.import_part(extent)
         return PartView(
@@ -90,8 +93,8 @@ class UseLowering(LayoutLowering):
             absent=spell(negation(_all(conditions))) if gates else "",
             body=self.part_locals(scope, extent, exprs),
             value=value,
-            limits=self.other_limits(exprs),
-            layout=use is None and isinstance(extent, LayoutCall),
+            limits=limits,
+            layout=filled,
             parameters=asked,
         )
 
@@ -128,15 +131,22 @@ class UseLowering(LayoutLowering):
         if any(isinstance(each, Shape | Bytes) for each in parts):
             imports.add("runtime.layout", "Region")
 
-    def asked(self, call: LayoutCall) -> tuple[ParameterView, ...]:
-        """The parameters of a layout that depend on the tokens of the pass."""
+    def asked(
+        self, call: LayoutCall
+    ) -> tuple[tuple[ParameterView, ...], tuple[ParameterView, ...]]:
+        """The counts of a layout that depend on the tokens, and on other limits."""
         tokens = ("limit", self.schema.token_limit.name)
         given = dict(call.arguments)
-        return tuple(
-            ParameterView(each.name, PYTHON_TYPES[each.type], each.doc)
-            for each in self.symbols.layouts[call.layout].parameters
-            if tokens in self.symbols.leaves([given[each.name].expr])
-        )
+        by_tokens: list[ParameterView] = []
+        by_limits: list[ParameterView] = []
+        for each in self.symbols.layouts[call.layout].parameters:
+            leaves = self.symbols.leaves([given[each.name].expr])
+            view = ParameterView(each.name, PYTHON_TYPES[each.type], each.doc)
+            if tokens in leaves:
+                by_tokens.append(view)
+            elif each.type == "int" and any(kind == "limit" for kind, _ in leaves):
+                by_limits.append(view)
+        return tuple(by_tokens), tuple(by_limits)
 
     def other_limits(self, exprs: list[Expr]) -> tuple[ParameterView, ...]:
         """The limits that formulas read beside the tokens of the pass."""

@@ -7,14 +7,21 @@ from .plan_parts import ParameterView, RegionView, StatementView, lower_first
 from .record import record
 
 
+def _optional(name: str) -> str:
+    """A parameter that an accessor may be called without."""
+    return f"{name}: int | None = None"
+
+
 @record
 class PartView:
     """A use of a buffer, or what a buffer without uses holds.
 
     place: the function that lays it out, which returns `type`, or None while `absent`
         holds. record: its own class, "" where the type is not its own.
-    limits: what an accessor takes beside the tokens of the pass.
-    parameters: of a buffer that a named layout fills, the arguments of its accessor.
+    layout: whether a named layout fills the buffer.
+    parameters: the arguments of that layout that depend on the tokens of the pass.
+    limits: what an accessor takes by name alone: its other arguments that depend on
+        limits; without a layout, limits beside the tokens.
     """
 
     buffer: str
@@ -41,8 +48,13 @@ class PartView:
     @property
     def place_signature(self) -> str:
         """The parameters of the placing function."""
-        given = [f"{each.name}: {each.type} | None = None" for each in self.parameters]
+        given = [_optional(each.name) for each in self.layout_arguments]
         return ", ".join(["inputs: Inputs", "base: DevicePtr", *given])
+
+    @property
+    def layout_arguments(self) -> tuple[ParameterView, ...]:
+        """What a caller may give of the layout that fills the buffer."""
+        return (*self.parameters, *self.limits) if self.layout else ()
 
     @property
     def place_doc(self) -> str:
@@ -58,11 +70,10 @@ class PartView:
     @property
     def signature(self) -> str:
         """The parameters of the method."""
-        if self.layout:
-            return ", ".join(["self", *(each.spelling for each in self.parameters)])
-        given = ["self", "tokens: int | None = None", *(["*"] if self.limits else [])]
+        places = [each.name for each in self.parameters] if self.layout else ["tokens"]
+        given = [*map(_optional, places), *(["*"] if self.limits else [])]
         return ", ".join(
-            [*given, *(f"{each.name}: int | None = None" for each in self.limits)]
+            ["self", *given, *(_optional(each.name) for each in self.limits)]
         )
 
     @property
@@ -78,7 +89,7 @@ class PartView:
     @property
     def trailing(self) -> str:
         """The arguments of the helper behind the gate, each behind a comma."""
-        asked = self.parameters if self.layout else self.limits
+        asked = self.layout_arguments if self.layout else self.limits
         first = "" if self.layout else ", tokens"
         return first + "".join([f", {each.name}={each.name}" for each in asked])
 
@@ -94,7 +105,11 @@ class PartView:
         if self.layout:
             return (
                 f"The regions of {self.buffer} for a pass, with their pointers.",
-                *(f"{each.name}: {lower_first(each.doc)}" for each in self.parameters),
+                *(
+                    f"{each.name}: {lower_first(each.doc).rstrip('.')}; None for the "
+                    "most that the arena holds."
+                    for each in self.layout_arguments
+                ),
                 "Raise LayoutError for more than the buffer was sized for, and where "
                 "there is no buffer (gated off or trimmed), ConfigError for less than "
                 "1, ReleasedError after release.",
@@ -143,7 +158,7 @@ class PointerView:
     def most(self) -> str:
         """The largest arguments of a call."""
         (part,) = self.parts
-        names = [quote(each.name) for each in part.parameters]
+        names = [quote(each.name) for each in part.layout_arguments]
         if part.layout:
             return f"self._most({', '.join([part.place, *names])})"
         return "self._most_tokens()"

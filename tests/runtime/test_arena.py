@@ -1832,6 +1832,7 @@ def test_moe_scratch_regions_for_every_pass_are_the_oracles(
             assert (layout.small_worklist is not None) == (experts == 256)
         assert layout.nbytes == arena.moe_fp8_scratch_bytes
         assert base(rows=7) == base(7)
+        assert base() == base(rows=None) == base(150)
         assert base.most == {"rows": 150}
 
 
@@ -1868,7 +1869,7 @@ def test_more_rows_than_the_arena_was_sized_for_are_refused(
         assert f"{capacity} bytes" in str(failure)
 
 
-@pytest.mark.parametrize("rows", [0, -1, True, 2.0, None])
+@pytest.mark.parametrize("rows", [0, -1, True, 2.0, "3"])
 def test_a_layout_for_no_rows_is_refused(rows: Any, gpu: Backend) -> None:
     with MOE_CASE.build(gpu) as arena:
         with pytest.raises((ConfigError, LayoutError)) as caught:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import pickle
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from support import (
@@ -432,12 +432,10 @@ class Outer(NamedTuple):
 class LaidOut(DevicePtr):
     """A pointer to a buffer that a layout with a layout inside fills."""
 
-    most: ClassVar = {"rows": 1}
-
-    def __call__(self, rows: int) -> Outer:
+    def __call__(self) -> Outer:
         head = Region(self.offset(0), 0, 5, "u8", (5,))
         one = Region(self.offset(8), 0, 3, "u8", (3,))
-        return Outer(head, Inner(rows, one, one._replace(ptr=self.offset(16))), 19)
+        return Outer(head, Inner(1, one, one._replace(ptr=self.offset(16))), 19)
 
 
 @pytest.mark.parametrize("change", [{}, {"fill": b"\0"}, {"carved": True}])

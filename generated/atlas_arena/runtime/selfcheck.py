@@ -396,10 +396,7 @@ class Selfcheck:
                 continue
             steps = path.split(".")
             try:
-                if name in self._uses:
-                    part = getattr(ptr, steps.pop(0))()
-                else:
-                    part = ptr(**ptr.most)
+                part = getattr(ptr, steps.pop(0))() if name in self._uses else ptr()
             except LayoutError:
                 # A gate that is false, or made-up sizes that hold less.
                 return
@@ -468,16 +465,15 @@ class Selfcheck:
 
     def _layout(self, name: str, ptr: Any, nbytes: int) -> None:
         most: dict[str, int] = ptr.most
-        if 0 in most.values():
-            # It was sized for none, and a call asks for 1 at least.
-            return
-        for asked in (most, dict.fromkeys(most, 1)):
+        # Where it was sized for none, a call cannot ask for 1.
+        least = {key: 1 for key, value in most.items() if value}
+        for asked in ({}, least):
             try:
                 layout = ptr(**asked)
             except LayoutError as error:
                 # A placeholder has memory and no regions, and a layout may take more
                 # for less.
-                expected = asked != most or self._buffers[name].otherwise != ""
+                expected = bool(asked) or self._buffers[name].otherwise != ""
                 self._note(expected, str(error))
                 continue
             self._no_overlap(name, layout)

@@ -192,8 +192,8 @@ def _gaps(name: str, ptr: Any, info: BufferInfo) -> Iterator[_Guard]:
     if not callable(ptr) or info.carved:
         return
     try:
-        regions = sorted(_regions("", ptr(**ptr.most)), key=lambda each: each[1].ptr)
-    except (ConfigError, LayoutError):
+        regions = sorted(_regions("", ptr()), key=lambda each: each[1].ptr)
+    except LayoutError:
         # A placeholder has no regions, nor have sizes that hold no whole pass.
         return
     for (region, one), (behind, other) in pairwise(regions):

@@ -82,14 +82,18 @@ class BufferPtr(DevicePtr):
         return self._held(arena, place(inputs, self), use, gate, given, most)
 
     def _layout(
-        self, place: Callable[..., _P | None], gate: str, /, **given: int
+        self, place: Callable[..., _P | None], gate: str, /, **asked: int | None
     ) -> _P:
-        """The layout that fills the buffer, for given arguments of its own."""
+        """The layout that fills the buffer, for arguments of its own.
+
+        asked: those that a caller may give; None for the largest.
+        """
+        given = {name: value for name, value in asked.items() if value is not None}
         for name, value in given.items():
             check_int(name, value, 1)
         arena = self._live_arena("", given)
         part = place(arena._inputs, self, **given)
-        return self._held(arena, part, "", gate, given, self._most(place, *given))
+        return self._held(arena, part, "", gate, given, self._most(place, *asked))
 
     def _live_arena(self, use: str, given: Mapping[str, int]) -> Any:
         arena = self._owner()
