@@ -67,16 +67,21 @@ class ExtentLowering(Lowering):
         end: Expr = Int(0)
         before = ""
         summed = 0
-        proofs = self.proofs(scope, regions, what)
-        for region, proven in zip(regions.items, proofs, strict=True):
+        placed = list(
+            zip(regions.items, self.proofs(scope, regions, what), strict=True)
+        )
+        # Nothing reads where the regions before a fixed place end that is behind them.
+        fixed = (
+            index
+            for index, (region, proven) in enumerate(placed)
+            if region.at is not None and region.when is None and proven
+        )
+        for region, proven in placed[max(fixed, default=0) :]:
             place = f"{what}.{region.name}"
             gate = region.when.expr if region.when is not None else None
             known = facts | (positive_when(gate, True) if gate else frozenset())
             size = self.size(scope, region.extent, place, known)
             aligned = region.align > 1 and region.at is None
-            if region.at is not None and proven and gate is None:
-                # Nothing reads where the regions before it end.
-                body.clear()
             # Aligning or gating repeats the end, so that it needs a name.
             repeated = aligned or gate is not None or summed == _LONGEST_SUM
             if repeated and not isinstance(end, Int | Name):

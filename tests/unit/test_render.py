@@ -1493,3 +1493,25 @@ def test_emitting_twice_gives_the_same_bytes(folder: Path) -> None:
     for name, text in files.items():
         written = (folder / "coverage_arena" / name).read_text(encoding="utf-8")
         assert written == text
+
+
+def test_what_regions_before_a_fixed_place_read_is_not_imported() -> None:
+    text = """\
+arena: {class: Arena, package: arena, label: arena, doc: An arena.}
+limits:
+  max_batch_tokens: {symbol: M, tokens: true, minimum: 1, doc: Tokens of a pass.}
+constants:
+  PIECE: {value: 32, doc: Bytes of the head.}
+  PLACE: {value: 64, doc: Where the tail begins.}
+buffers:
+  block:
+    doc: A head, and a tail at a place behind it.
+    regions:
+      head: {bytes: PIECE, doc: The head.}
+      tail: {bytes: 8, at: PLACE, doc: The tail.}
+"""
+    schema, found = read_schema(Text("s.yaml", text.encode()))
+    sizes = emit(check_source(schema, found, None), "s.yaml")["sizes.py"]
+    imported = re.search(r"^from \.constants import (.*)$", sizes, re.MULTILINE)
+    assert imported is not None and imported[1] == "PLACE"
+    assert "block = PLACE + 8\n" in sizes
