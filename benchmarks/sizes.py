@@ -32,7 +32,7 @@ def formulas() -> Iterator[tuple[str, Expr]]:
     """What each let and each buffer is, on its own, in order."""
     modules = {name: Imports() for name in MODULES}
     lowering = SizeLowering(load(SCHEMA.read_text(), "metrale.yaml"), modules)
-    scope = lowering.scope("sizes")
+    scope = lowering.sizes_scope("sizes")
     definitions, statements = lowering.definitions(scope), lowering.statements(scope)
     yield from definitions.items()
     for each in statements:

@@ -412,9 +412,6 @@ class BufferSizes(NamedTuple):
         index_topk = config.index_topk
         index_compress_ratio = config.index_compress_ratio
         adapter_max_rank = config.adapter_max_rank
-        gguf_native_q2 = levers.gguf_native_q2
-        gguf_native_q2_mmq = levers.gguf_native_q2_mmq
-        sm_count = target.sm_count
         M = max_batch_tokens
         q_mul = 2 if attn_gated else 1
         ssm_qkvz_size = (
@@ -438,7 +435,7 @@ class BufferSizes(NamedTuple):
         else:
             max_blocks = UNPAGED_BLOCKS
         meta_rows = max(DECODE_META_MIN_ROWS, max_batch_size)
-        splitk_slots = max(sm_count, 1)
+        splitk_slots = max(target.sm_count, 1)
         hc_width = hc_mult * hidden_size
 
         M_x2 = M * 2
@@ -655,7 +652,10 @@ class BufferSizes(NamedTuple):
         token_ids = max(M_x4, 256)
         fp8_act = M_pad * fp8_act_width
         fp8_act_scale = M_pad * ((fp8_act_width + FP8_BLOCK - 1) // FP8_BLOCK) * 4
-        q2_dequant_scratch = q2_dequant_scratch_bytes(config) if gguf_native_q2 else 0
+        if levers.gguf_native_q2:
+            q2_dequant_scratch = q2_dequant_scratch_bytes(config)
+        else:
+            q2_dequant_scratch = 0
         if adapter_max_rank > 0:
             lora_xa = M_x2 * adapter_max_rank
             lora_delta = M_x2 * max(hidden_size, intermediate_size, q_mul * q_width)
@@ -666,7 +666,7 @@ class BufferSizes(NamedTuple):
             lora_delta = 0
             lora_hact = 0
             lora_seq_slot = 0
-        if gguf_native_q2_mmq:
+        if levers.gguf_native_q2_mmq:
             q2_act_q8 = (
                 M_x4
                 * (

@@ -111,9 +111,6 @@ def sweep_columns(
     index_topk = config.index_topk
     index_compress_ratio = config.index_compress_ratio
     adapter_max_rank = config.adapter_max_rank
-    gguf_native_q2 = levers.gguf_native_q2
-    gguf_native_q2_mmq = levers.gguf_native_q2_mmq
-    sm_count = target.sm_count
     M = max_batch_tokens
     q_mul = 2 if attn_gated else 1
     ssm_qkvz_size = (
@@ -138,7 +135,7 @@ def sweep_columns(
         kv_block_size > 0, max_seq_len // kv_block_size + 1, UNPAGED_BLOCKS
     )
     meta_rows = _columns.largest(DECODE_META_MIN_ROWS, max_batch_size)
-    splitk_slots = max(sm_count, 1)
+    splitk_slots = max(target.sm_count, 1)
     hc_width = hc_mult * hidden_size
 
     M_x2 = M * 2
@@ -315,7 +312,10 @@ def sweep_columns(
     token_ids = _columns.largest(M_x4, 256)
     fp8_act = M_pad * fp8_act_width
     fp8_act_scale = M_pad * ((fp8_act_width + FP8_BLOCK - 1) // FP8_BLOCK * 4)
-    q2_dequant_scratch = q2_dequant_scratch_bytes(config) if gguf_native_q2 else 0
+    if levers.gguf_native_q2:
+        q2_dequant_scratch = q2_dequant_scratch_bytes(config)
+    else:
+        q2_dequant_scratch = 0
     if adapter_max_rank > 0:
         lora_xa = M_x2 * adapter_max_rank
         lora_delta = M_x2 * max(hidden_size, intermediate_size, q_mul * q_width)
@@ -326,7 +326,7 @@ def sweep_columns(
         lora_delta = 0
         lora_hact = 0
         lora_seq_slot = 0
-    if gguf_native_q2_mmq:
+    if levers.gguf_native_q2_mmq:
         q2_act_q8 = (
             M_x4
             * (

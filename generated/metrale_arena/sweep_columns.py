@@ -145,12 +145,6 @@ def sweep_columns(
     index_topk = config.index_topk
     index_compress_ratio = config.index_compress_ratio
     adapter_max_rank = config.adapter_max_rank
-    gguf_native_q2 = levers.gguf_native_q2
-    gguf_native_q2_mmq = levers.gguf_native_q2_mmq
-    fp8_rowwise = levers.fp8_rowwise
-    glm_arena_trim = levers.glm_arena_trim
-    attn_decode_splitk = levers.attn_decode_splitk
-    sm_count = target.sm_count
     M = max_batch_tokens
     q_mul = 2 if attn_gated else 1
     ssm_qkvz_size = (
@@ -176,17 +170,21 @@ def sweep_columns(
         kv_block_size > 0, max_seq_len // kv_block_size + 1, UNPAGED_BLOCKS
     )
     meta_rows = _columns.largest(DECODE_META_MIN_ROWS, max_batch_size)
-    if attn_decode_splitk == SPLITK_LEGACY:
-        splitk_slots = max(sm_count, 1)
+    if levers.attn_decode_splitk == SPLITK_LEGACY:
+        splitk_slots = max(target.sm_count, 1)
     else:
         at_least_1_num_attention_heads = max(num_attention_heads, 1)
         auto_splits = min(
-            max(-(-(2 * sm_count) // at_least_1_num_attention_heads), 1),
+            max(-(-(2 * target.sm_count) // at_least_1_num_attention_heads), 1),
             SPLITK_MAX_SPLITS,
         )
         splitk_slots = _columns.largest(meta_rows, 1) * (
             at_least_1_num_attention_heads
-            * (auto_splits if attn_decode_splitk == SPLITK_AUTO else attn_decode_splitk)
+            * (
+                auto_splits
+                if levers.attn_decode_splitk == SPLITK_AUTO
+                else levers.attn_decode_splitk
+            )
         )
     hc_width = hc_mult * hidden_size
 
@@ -378,7 +376,10 @@ def sweep_columns(
     fp8_act = M_pad * fp8_act_width
     fp8_act_scale = M_pad * ((fp8_act_width + FP8_BLOCK - 1) // FP8_BLOCK * 4)
     fp8_act_scale_kmajor = fp8_act_scale
-    q2_dequant_scratch = q2_dequant_scratch_bytes(config) if gguf_native_q2 else 0
+    if levers.gguf_native_q2:
+        q2_dequant_scratch = q2_dequant_scratch_bytes(config)
+    else:
+        q2_dequant_scratch = 0
     if adapter_max_rank > 0:
         lora_xa = M_x2 * adapter_max_rank
         lora_delta = M_x2 * max(hidden_size, intermediate_size, q_mul * q_width)
@@ -389,7 +390,7 @@ def sweep_columns(
         lora_delta = 0
         lora_hact = 0
         lora_seq_slot = 0
-    if gguf_native_q2_mmq:
+    if levers.gguf_native_q2_mmq:
         q2_act_q8 = (
             M_x4
             * (
@@ -401,9 +402,10 @@ def sweep_columns(
         )
     else:
         q2_act_q8 = 0
-    if fp8_rowwise:
+    if levers.fp8_rowwise:
         ssm_rowwise_w_bf16 = natural(
-            ssm_rowwise_w_bf16_bytes_for(config, fp8_rowwise), "ssm_rowwise_w_bf16"
+            ssm_rowwise_w_bf16_bytes_for(config, levers.fp8_rowwise),
+            "ssm_rowwise_w_bf16",
         )
     else:
         ssm_rowwise_w_bf16 = 0
@@ -458,7 +460,7 @@ def sweep_columns(
             "ssm_rowwise_w_bf16": ssm_rowwise_w_bf16,
         },
         (
-            model_type in GLM_MODEL_TYPES and glm_arena_trim,
+            model_type in GLM_MODEL_TYPES and levers.glm_arena_trim,
             (
                 "qkv_output",
                 "attn_output",

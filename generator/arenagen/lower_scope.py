@@ -213,6 +213,7 @@ class Lowering:
 
     def sizes_scope(self, module: str) -> Scope:
         """The scope of a function with fields and lets as locals."""
+        # Levers and target constants are attributes alone: one may be named as a local.
         return self.scope(module, lever="levers.", target="target.")
 
     def arguments_scope(self, module: str, limit: str = "") -> Scope:

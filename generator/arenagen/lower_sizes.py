@@ -88,7 +88,7 @@ class SizeLowering(ExtentLowering):
 
     def code(self) -> SizesCode:
         """The statements, every term computed once."""
-        scope = self.scope("sizes")
+        scope = self.sizes_scope("sizes")
         trims = [scope.tree(each.when.expr, each.name) for each in self.schema.trims]
         return shared(
             self.definitions(scope),
@@ -121,14 +121,12 @@ class SizeLowering(ExtentLowering):
         yield from map(naming.layout_function, self.symbols.layouts)
 
     def definitions(self, scope: Scope) -> dict[str, Expr]:
-        """The fields, levers, target constants, symbols and lets that formulas read."""
+        """The fields, symbols and lets that formulas read."""
         symbols = self.symbols
         exprs = [each.expr for each in self.formulas()]
         lets = let_order(self.schema.lets, symbols.lets_of(exprs))
         return {
             **{each: Name(f"config.{each}") for each in symbols.fields},
-            **{each.name: Name(f"levers.{each.name}") for each in self.schema.levers},
-            **{each.name: Name(f"target.{each.name}") for each in self.schema.target},
             **{symbol: Name(limit) for symbol, limit in symbols.by_symbol.items()},
             **{let.name: scope.tree(let.value.expr, let.name) for let in lets},
         }

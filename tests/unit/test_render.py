@@ -1515,3 +1515,39 @@ buffers:
     imported = re.search(r"^from \.constants import (.*)$", sizes, re.MULTILINE)
     assert imported is not None and imported[1] == "PLACE"
     assert "block = PLACE + 8\n" in sizes
+
+
+def test_levers_and_target_constants_may_be_named_as_locals_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """\
+arena: {class: Arena, package: locals_arena, label: arena, doc: An arena.}
+limits:
+  max_batch_tokens: {symbol: M, tokens: true, minimum: 1, doc: Tokens of a pass.}
+target:
+  rows: {default: 3, minimum: 1, doc: Rows of a tile.}
+levers:
+  check_int: {variable: A, type: bool, on_when: ["1"], default: false, doc: A switch.}
+  config: {variable: B, type: bool, on_when: ["1"], default: false, doc: A switch.}
+  sizes: {variable: C, type: bool, on_when: ["1"], default: false, doc: A switch.}
+buffers:
+  one: {doc: The first., when: check_int, bytes: M}
+  two: {doc: The second., when: config, bytes: 16 * rows}
+  three: {doc: The third., bytes: "32"}
+trims:
+  third: {doc: A trim., when: sizes, buffers: [three]}
+"""
+    schema, found = read_schema(Text("s.yaml", text.encode()))
+    for path, module in emit(check_source(schema, found, None), "s.yaml").items():
+        file = tmp_path / "locals_arena" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(module, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    package = importlib.import_module("locals_arena")
+    levers = package.Levers(config=True, sizes=True)
+    arguments = {"max_batch_tokens": 4, "levers": levers}
+    sizes = package.BufferSizes.from_config(package.ModelConfig(), **arguments)
+    assert sizes.as_dict() == {"one": 0, "two": 48, "three": 0}
+    assert sizes.trimmed == 32
+    report = package.selfcheck(package.ModelConfig(), **arguments)
+    assert report.ok, str(report)
