@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -212,6 +213,17 @@ def _sizes() -> BufferSizes:
     return BufferSizes.from_config(CONFIG, **LIMITS, levers=LEVERS)
 
 
+def _drained(
+    simulated: Driver, loops: int, work: Callable[[], object]
+) -> Callable[[], float]:
+    def run() -> None:
+        work()
+        # The simulated driver queues; real work would drain on the device meanwhile.
+        simulated.clear()
+
+    return calls(run, loops, perf_counter)
+
+
 def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
     stream = int(driver.cuStreamCreate(1)[1])
     built = _build(gpu, _sizes(), "separate")
@@ -221,14 +233,7 @@ def _zeroing(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
     ranges = [(int(getattr(built, entry.buffers[0])), entry.nbytes) for entry in plan]
     bare = hand_written_clear(driver, ranges, stream)
 
-    def drained(work: Callable[[], object]) -> Callable[[], float]:
-        # The simulated driver queues; real work would drain on the device meanwhile.
-        def run() -> None:
-            work()
-            simulated.clear()
-
-        return calls(run, 40, perf_counter)
-
+    drained = partial(_drained, simulated, 40)
     figure = f"`zero_all_rows(stream, tokens=1)`, {len(plan)} memsets, steady"
     yardstick = "a checked loop over kept `CUdeviceptr`s"
     found = [
@@ -292,22 +297,13 @@ def _lives(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
     every = BufferSizes(*[4096] * len(BUFFERS), trimmed=0)
     model = [nbytes for nbytes in _sizes().as_dict().values() if nbytes]
 
+    drained = partial(_drained, simulated, 5)
+
     def life(build: Callable[[], BufferArena]) -> Callable[[], float]:
-        def run() -> None:
-            build().release()
-            simulated.clear()
-
-        return calls(run, 5, perf_counter)
-
-    def calls_alone(work: Callable[[], object]) -> Callable[[], float]:
-        def run() -> None:
-            work()
-            simulated.clear()
-
-        return calls(run, 5, perf_counter)
+        return drained(lambda: build().release())
 
     def bare(sizes: Sequence[int]) -> Callable[[], float]:
-        return calls_alone(hand_written_life(driver, sizes))
+        return drained(hand_written_life(driver, sizes))
 
     arena, sizes = by_hand(), every[:-1]
     count = len(BUFFERS)
@@ -340,7 +336,7 @@ def _lives(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
         pairs(
             f"an arena by hand, {count} buffers",
             yardstick,
-            calls_alone(lambda: arena.separate(driver, sizes).release(driver)),
+            drained(lambda: arena.separate(driver, sizes).release(driver)),
             bare(sizes),
             None,
             COUNT,
@@ -349,7 +345,7 @@ def _lives(simulated: Driver, driver: Any, gpu: CudaBackend) -> list[Row]:
         pairs(
             f"an arena by hand, {count} buffers in a slab",
             yardstick,
-            calls_alone(lambda: arena.slab(driver, sizes).release(driver)),
+            drained(lambda: arena.slab(driver, sizes).release(driver)),
             bare(sizes),
             None,
             COUNT,

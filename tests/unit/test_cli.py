@@ -17,7 +17,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from click import Context
@@ -1327,43 +1327,48 @@ def test_a_bare_command_says_what_click_makes_it_say(project: Path) -> None:
     both("check", "--full", code=2)
 
 
-# Told at once, when a buffer is full, and as Python ends.
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize(
+def into(output: IO[bytes] | int, arguments: str, unbuffered: str) -> tuple[int, bytes]:
+    """The exit code and the errors of a command, in a project that is generated."""
+    command = [sys.executable, "-m", "arenagen"]
+    subprocess.run([*command, "generate"], check=True, capture_output=True)
+    done = subprocess.run(
+        [*command, *arguments.split()],
+        stdout=output,
+        stderr=subprocess.PIPE,
+        timeout=120,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    )
+    return done.returncode, done.stderr
+
+
+# An output fails at once, when a buffer is full, or as Python ends.
+each_buffering = pytest.mark.parametrize("unbuffered", ["", "1"])
+each_output = pytest.mark.parametrize(
     "arguments", ["--version", "check", "check --full", "lint", "schema", "--help"]
 )
+
+
+@each_buffering
+@each_output
 def test_a_command_ends_well_when_nobody_reads_on(
     arguments: str, unbuffered: str, project: Path
 ) -> None:
-    command = [sys.executable, "-m", "arenagen", *arguments.split()]
-    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-    subprocess.run([*command[:3], "generate"], check=True, capture_output=True)
     ours, theirs = os.pipe()
     os.close(ours)
-    done = subprocess.run(
-        command, stdout=theirs, stderr=subprocess.PIPE, timeout=120, env=environ
-    )
+    ended = into(theirs, arguments, unbuffered)
     os.close(theirs)
-    assert (done.returncode, done.stderr) == (1, b"")
+    assert ended == (1, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device is full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize(
-    "arguments", ["--version", "check", "check --full", "lint", "schema", "--help"]
-)
+@each_buffering
+@each_output
 def test_a_full_disk_behind_the_output_is_told(
     arguments: str, unbuffered: str, project: Path
 ) -> None:
-    command = [sys.executable, "-m", "arenagen", *arguments.split()]
-    environ = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-    subprocess.run([*command[:3], "generate"], check=True, capture_output=True)
-    with open("/dev/full", "wb") as full:
-        done = subprocess.run(
-            command, stdout=full, stderr=subprocess.PIPE, timeout=120, env=environ
-        )
     told = b"error: the output: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, told)
+    with open("/dev/full", "wb") as full:
+        assert into(full, arguments, unbuffered) == (1, told)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a POSIX shell")
